@@ -1,0 +1,72 @@
+import { PayloadError } from "../errors.ts";
+
+/** Deepest nesting of a payload. */
+export const MAX_DEPTH = 64;
+
+/**
+ * The JSON text of a payload. Throws `FLEET_PAYLOAD_INVALID`, naming the field, for what JSON would lose without a word:
+ * `bigint`, `NaN`, `Infinity`, functions, symbols, `Map`, `Set`, an `undefined` in an array. Objects with `toJSON` (a
+ * `Date`) travel in that form; `undefined` fields are left out, as in `JSON.stringify`.
+ */
+export function encodePayload(where: string, payload: unknown): string {
+  refuseLossy(where, payload, "", 0);
+  return JSON.stringify(payload);
+}
+
+/** Size in bytes of `json` as UTF-8, cheap for the usual short text. */
+export function byteLength(json: string, limit: number): number {
+  // A UTF-16 unit takes at most 3 bytes, so most texts are seen to fit without being encoded.
+  return json.length * 3 <= limit ? json.length : new TextEncoder().encode(json).length;
+}
+
+/** Throws `FLEET_PAYLOAD_TOO_LARGE` with both numbers when `json` is above `limit` bytes. */
+export function checkSize(where: string, json: string, limit: number): void {
+  const bytes = byteLength(json, limit);
+  if (bytes > limit) {
+    throw new PayloadError(
+      "FLEET_PAYLOAD_TOO_LARGE",
+      `${where}: the payload has ${bytes} bytes, the limit is ${limit}; send a reference instead, or raise maxPayloadBytes in the contract`,
+    );
+  }
+}
+
+function refuseLossy(where: string, value: unknown, path: string, depth: number): void {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return;
+    case "number":
+      if (!Number.isFinite(value)) fail(where, path, `${value} has no JSON form`);
+      return;
+    case "undefined":
+      return fail(where, path, "undefined has no JSON form; use null");
+    case "object":
+      break;
+    default:
+      return fail(where, path, `a ${typeof value} has no JSON form`);
+  }
+  if (value === null) return;
+  if (depth >= MAX_DEPTH) fail(where, path, `nested deeper than ${MAX_DEPTH} levels (or in a circle)`);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) refuseLossy(where, value[i], `${path}/${i}`, depth + 1);
+    return;
+  }
+  const object = value as Record<string, unknown>;
+  if (typeof object.toJSON === "function") return refuseLossy(where, object.toJSON(), path, depth + 1);
+  if (value instanceof Map || value instanceof Set)
+    fail(where, path, `a ${value.constructor.name} has no JSON form; use a plain object or an array`);
+  for (const key in object) {
+    if (Object.hasOwn(object, key) && object[key] !== undefined)
+      refuseLossy(where, object[key], `${path}/${key}`, depth + 1);
+  }
+}
+
+function fail(where: string, path: string, message: string): never {
+  throw new PayloadError(
+    "FLEET_PAYLOAD_INVALID",
+    `${where}: ${path === "" ? message : `${path.slice(1).replaceAll("/", ".")}: ${message}`}`,
+    {
+      issues: [{ pointer: path, message }],
+    },
+  );
+}

@@ -1,0 +1,26 @@
+/** The known name nearest to `given` (Levenshtein distance at most 3 and under half its length), or undefined. */
+export function nearest(given: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.min(3, Math.floor(given.length / 2)) + 1;
+  for (const name of known) {
+    const d = distance(given.toLowerCase(), name.toLowerCase());
+    if (d < bestDistance) {
+      best = name;
+      bestDistance = d;
+    }
+  }
+  return best;
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}

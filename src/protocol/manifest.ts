@@ -1,0 +1,33 @@
+import type { JsonSchema } from "../contracts/schema/standard.ts";
+
+export type AutomationKind = "continuous";
+
+/** What a worker publishes about an automation it can run. Plain data: a master needs no user code to read it. */
+export interface Manifest {
+  name: string;
+  kind: AutomationKind;
+  /** Content hash of the built code: two hosts with different versions differ here. */
+  version: string;
+  configSchema: JsonSchema | null;
+  output: {
+    stream: string;
+    schema: JsonSchema;
+    maxLength: number;
+    ttlSeconds: number;
+    maxPayloadBytes: number;
+  } | null;
+  stateSchema: JsonSchema | null;
+  /** Declared contracts by direction, for the graph and the drift checks. */
+  uses: Partial<Record<UseDirection, readonly ContractUse[]>>;
+  /** Whether a new config is taken live by `onConfig`. */
+  liveConfig: boolean;
+}
+
+export const USE_DIRECTIONS = ["pop", "submit", "claim", "put", "publish", "subscribe"] as const;
+export type UseDirection = (typeof USE_DIRECTIONS)[number];
+
+export interface ContractUse {
+  kind: string;
+  name: string;
+  schema: JsonSchema | null;
+}

@@ -1,0 +1,51 @@
+import type { SlotRef } from "./spec.ts";
+
+/** What a worker says of itself when it registers, and whenever that changes. */
+export interface WorkerInfo {
+  id: string;
+  /** New for every process. */
+  incarnation: string;
+  host: string;
+  pid: number;
+  version: string;
+  startedAt: number;
+  /** Most slots it runs at once. */
+  capacity: number;
+  labels: Record<string, string>;
+  /** Names of the automations it can run. */
+  automations: string[];
+  draining: boolean;
+}
+
+export type WorkerState = "online" | "draining" | "offline";
+
+/** A worker as the store knows it; `lastSeenAt` is store time, so its age is comparable everywhere. */
+export interface WorkerRecord extends WorkerInfo {
+  /** Counts the incarnations that bore this id; never goes back. */
+  generation: number;
+  lastSeenAt: number;
+  /** Store time after which it counts as offline. */
+  expiresAt: number;
+  slots: SlotStatus[];
+}
+
+export const SLOT_STATES = ["starting", "running", "backing-off", "stopping", "stopped", "blocked"] as const;
+export type SlotState = (typeof SLOT_STATES)[number];
+
+/** Observed state of one slot, as its worker reports it. */
+export interface SlotStatus extends SlotRef {
+  state: SlotState;
+  /** Store time at which this state began. */
+  since: number;
+  iterations: number;
+  restarts: number;
+  generation: number;
+  lastError: string | null;
+  /** Why it is not running, in words; null while it runs. */
+  reason: string | null;
+}
+
+export function workerState(worker: Pick<WorkerRecord, "draining" | "expiresAt">, now: number): WorkerState {
+  if (worker.expiresAt <= now) return "offline";
+  return worker.draining ? "draining" : "online";
+}
