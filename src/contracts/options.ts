@@ -76,10 +76,6 @@ export function oneOf<const T extends string>(allowed: readonly T[]): (value: un
       : refuse(where, allowed.map((a) => `"${a}"`).join(" or "), value);
 }
 
-export function anything<T>(value: unknown): T {
-  return value as T;
-}
-
 /** For an option that a later version brings: naming it is an error now, so that it is never silently ignored. */
 export function notAvailable(value: unknown, where: string): never {
   throw new FleetError(
