@@ -1,0 +1,244 @@
+// Throw-away Redis servers on free loopback ports. They keep nothing on disk and die with the process that started them.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { createClient } from "@redis/client";
+import { ensureRedisServer } from "../../scripts/redis-server.mjs";
+
+export interface RedisServerOptions {
+  /** Password that clients must give; default none. */
+  password?: string;
+  /** Allows DEBUG (SLEEP and the like); default false. */
+  debug?: boolean;
+  /** Further arguments of redis-server. */
+  args?: readonly string[];
+}
+
+export interface RedisServer {
+  /** Address with the password in it, where there is one. */
+  readonly url: string;
+  readonly port: number;
+  /** Pid of the running server; of the last one after it was killed. */
+  readonly pid: number;
+  /** Sends a signal. Waits for the end with SIGKILL (the default) and SIGTERM; SIGSTOP and SIGCONT return at once. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Starts it again on the same port, empty, after `kill`. */
+  start(): Promise<void>;
+  /** `kill()` and `start()`. */
+  restart(): Promise<void>;
+  /** Ends it for good and removes its folder. */
+  stop(): Promise<void>;
+}
+
+export interface RedisCluster {
+  /** `redis+cluster://127.0.0.1:<port of the first master>` */
+  readonly url: string;
+  readonly ports: readonly number[];
+  readonly nodes: readonly RedisServer[];
+  stop(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+const START_MS = 20_000;
+
+/** Starts one server and waits until it answers. */
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const binary = ensureRedisServer();
+  const folder = mkdtempSync(join(tmpdir(), "fleet-redis-"));
+  // Another process can take the free port before the server binds it: then try one more.
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort();
+    const args = serverArgs(port, folder, options);
+    try {
+      return await runServer({ binary, port, folder, args, password: options.password });
+    } catch (error) {
+      if (attempt < 5) continue;
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+}
+
+/** Starts three masters that share all 16384 hash slots and waits until each of them sees the cluster as whole. */
+export async function startRedisCluster(): Promise<RedisCluster> {
+  const buses = await Promise.all([freePort(), freePort(), freePort()]);
+  const nodes = await Promise.all(
+    buses.map((bus) =>
+      startRedis({
+        args: [
+          ..."--cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000".split(" "),
+          ...`--cluster-port ${bus} --cluster-announce-ip ${HOST}`.split(" "),
+        ],
+      }),
+    ),
+  );
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())));
+  try {
+    const seed = nodes[0] as RedisServer;
+    for (const [i, node] of nodes.entries()) {
+      const from = Math.floor((16384 * i) / nodes.length);
+      const to = Math.floor((16384 * (i + 1)) / nodes.length) - 1;
+      await call(node.port, ["CLUSTER", "ADDSLOTSRANGE", String(from), String(to)]);
+      // Epochs of their own spare the nodes the time to settle who owns which slot.
+      await call(node.port, ["CLUSTER", "SET-CONFIG-EPOCH", String(i + 1)]);
+      if (node !== seed)
+        await call(seed.port, ["CLUSTER", "MEET", HOST, String(node.port), String(buses[i])]);
+    }
+    await Promise.all(nodes.map((node) => untilWhole(node.port, nodes.length)));
+    const ports = nodes.map((node) => node.port);
+    return { url: `redis+cluster://${HOST}:${seed.port}`, ports, nodes, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function serverArgs(port: number, folder: string, options: RedisServerOptions): string[] {
+  const args = ["--port", String(port), "--bind", HOST, "--dir", folder, "--save", "", "--appendonly", "no"];
+  if (options.password !== undefined) args.push("--requirepass", options.password);
+  if (options.debug === true) args.push("--enable-debug-command", "yes");
+  return [...args, ...(options.args ?? [])];
+}
+
+interface Launch {
+  binary: string;
+  port: number;
+  folder: string;
+  args: readonly string[];
+  password?: string | undefined;
+}
+
+async function runServer(launch: Launch): Promise<RedisServer> {
+  const { port, folder, password } = launch;
+  let child = await startProcess(launch);
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", removeFolder);
+
+  const server: RedisServer = {
+    url:
+      password === undefined
+        ? `redis://${HOST}:${port}`
+        : `redis://:${encodeURIComponent(password)}@${HOST}:${port}`,
+    port,
+    get pid() {
+      return child.pid as number;
+    },
+    async kill(signal = "SIGKILL") {
+      if (!isAlive(child)) return;
+      const ended = once(child, "exit");
+      child.kill(signal);
+      if (signal === "SIGKILL" || signal === "SIGTERM") await ended;
+    },
+    async start() {
+      if (!isAlive(child)) child = await startProcess(launch);
+    },
+    async restart() {
+      await server.kill();
+      await server.start();
+    },
+    async stop() {
+      await server.kill();
+      process.off("exit", removeFolder);
+      removeFolder();
+    },
+  };
+  return server;
+}
+
+function isAlive(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null;
+}
+
+async function startProcess({ binary, port, args }: Launch): Promise<ChildProcess> {
+  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  child.stdout?.on("data", (chunk) => (output = `${output}${String(chunk)}`.slice(-2000)));
+  child.stderr?.on("data", (chunk) => (output = `${output}${String(chunk)}`.slice(-2000)));
+  await once(child, "spawn");
+  guard(child);
+  const end = Date.now() + START_MS;
+  while (!(await answers(port))) {
+    if (!isAlive(child) || Date.now() > end) {
+      child.kill("SIGKILL");
+      throw new Error(`redis-server on port ${port} did not come up:\n${output}`);
+    }
+    await delay(10);
+  }
+  // One that was there before on this port answers too; then ours has failed to bind.
+  if (!isAlive(child)) throw new Error(`redis-server could not take port ${port}:\n${output}`);
+  child.unref();
+  (child.stdout as unknown as { unref(): void }).unref();
+  (child.stderr as unknown as { unref(): void }).unref();
+  return child;
+}
+
+/**
+ * Ties a server's life to this process, also when this one is killed without a chance to clean up: a small shell waits for
+ * the end of its input, which closes with us, and then kills the server.
+ */
+function guard(child: ChildProcess): void {
+  const watchdog = spawn("sh", ["-c", `read -r _; kill -9 ${child.pid}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watchdog.stdin?.on("error", () => undefined);
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => {
+    process.off("exit", kill);
+    watchdog.kill("SIGKILL");
+  });
+  watchdog.unref();
+  (watchdog.stdin as unknown as { unref(): void }).unref();
+}
+
+/** A port that is free now on loopback. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, HOST);
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+/** True when whatever listens there talks like a Redis that is ready. */
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST, () => socket.write("PING\r\n"));
+    const settle = (up: boolean) => {
+      socket.destroy();
+      resolve(up);
+    };
+    socket.setTimeout(1000, () => settle(false));
+    socket.once("error", () => settle(false));
+    socket.once("close", () => settle(false));
+    socket.once("data", (chunk) => settle(/^(\+PONG|-NOAUTH)/.test(String(chunk))));
+  });
+}
+
+/** One command on a connection of its own. */
+async function call(port: number, args: string[]): Promise<string> {
+  const client = createClient({ socket: { host: HOST, port, reconnectStrategy: false } });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return await client.sendCommand<string>(args);
+  } finally {
+    client.destroy();
+  }
+}
+
+async function untilWhole(port: number, size: number): Promise<void> {
+  const end = Date.now() + START_MS;
+  for (;;) {
+    const info = await call(port, ["CLUSTER", "INFO"]);
+    if (info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`)) return;
+    if (Date.now() > end) throw new Error(`the cluster did not come up:\n${info}`);
+    await delay(20);
+  }
+}
