@@ -1,0 +1,42 @@
+import { inputJsonSchema } from "../contracts/schema/json-schema.ts";
+import type { JsonSchema } from "../contracts/schema/standard.ts";
+import type { ContractUse, Manifest, UseDirection } from "../protocol/manifest.ts";
+import type { Automation, Used } from "./definition.ts";
+
+/** The manifest of a definition; `version` is the content hash of the code it came from. */
+export function manifestOf(automation: Automation, version: string): Manifest {
+  const { name, kind, output, options } = automation;
+  const where = `automation "${name}"`;
+  return {
+    name,
+    kind,
+    version,
+    configSchema: options.config === undefined ? null : inputJsonSchema(`${where}: config`, options.config),
+    stateSchema: options.state === undefined ? null : inputJsonSchema(`${where}: state`, options.state),
+    output:
+      output === undefined
+        ? null
+        : {
+            stream: output.name,
+            schema: output.jsonSchema,
+            maxLength: output.options.maxLength,
+            ttlSeconds: output.options.ttlSeconds,
+            maxPayloadBytes: output.options.maxPayloadBytes,
+          },
+    uses: Object.fromEntries(
+      Object.entries(options.uses ?? {}).map(([direction, used]) => [
+        direction as UseDirection,
+        used.map(contractUse),
+      ]),
+    ),
+    liveConfig: options.onConfig !== undefined,
+  };
+}
+
+function contractUse(used: Used): ContractUse {
+  return {
+    kind: used.kind,
+    name: used.name,
+    schema: "jsonSchema" in used ? (used.jsonSchema as JsonSchema) : null,
+  };
+}

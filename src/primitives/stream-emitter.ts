@@ -1,0 +1,57 @@
+import { checkSize, encodePayload } from "../contracts/json.ts";
+import { check, payloadError } from "../contracts/validate.ts";
+import type { InferInput, Schema } from "../contracts/schema/standard.ts";
+import type { StreamContract } from "../contracts/stream.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { entryTemplate, type EntryTemplate } from "../protocol/envelope.ts";
+import type { StreamPublisher } from "./stream-publisher.ts";
+
+/**
+ * Checks payloads against the contract and hands them to the publisher in their input form: what the producer gave travels,
+ * consumers parse once. Nothing is written unless all of a call's payloads fit.
+ */
+export class StreamEmitter<S extends Schema> {
+  readonly #contract: StreamContract<S>;
+  readonly #publisher: StreamPublisher;
+  readonly #slotId: number | null;
+
+  constructor(contract: StreamContract<S>, publisher: StreamPublisher, slotId: number | null) {
+    this.#contract = contract;
+    this.#publisher = publisher;
+    this.#slotId = slotId;
+  }
+
+  async emit(payload: InferInput<S>, id: string = uuidv7()): Promise<{ id: string }> {
+    const checking = this.#template(payload, id, "payload");
+    await this.#publisher.push(checking instanceof Promise ? await checking : checking);
+    return { id };
+  }
+
+  async emitMany(payloads: readonly InferInput<S>[]): Promise<void> {
+    const templates: EntryTemplate[] = [];
+    for (const [at, payload] of payloads.entries()) {
+      const checking = this.#template(payload, uuidv7(), `payload ${at}`);
+      templates.push(checking instanceof Promise ? await checking : checking);
+    }
+    await settled(templates.map((template) => this.#publisher.push(template)));
+  }
+
+  #template(payload: unknown, id: string, what: string): EntryTemplate | Promise<EntryTemplate> {
+    const where = `stream "${this.#contract.name}": ${what}`;
+    const finish = (checked: Awaited<ReturnType<typeof check>>) => {
+      if (!checked.ok) throw payloadError(where, checked.issues);
+      const json = encodePayload(where, payload);
+      checkSize(where, json, this.#contract.options.maxPayloadBytes);
+      return entryTemplate(id, this.#slotId, json);
+    };
+    const checking = check(this.#contract.schema, payload);
+    return checking instanceof Promise ? checking.then(finish) : finish(checking);
+  }
+}
+
+/** Waits for all, then throws the first failure: no rejection is left unhandled, and none of the pushes is still under way. */
+async function settled(pushes: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(pushes);
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}

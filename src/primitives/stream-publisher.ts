@@ -1,0 +1,70 @@
+import type { StreamContract } from "../contracts/stream.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import type { EntryTemplate } from "../protocol/envelope.ts";
+import type { StreamBounds, StreamStore } from "../store/store.ts";
+import { Gather } from "./gather.ts";
+
+const MAX_ENTRIES_PER_CALL = 500;
+const MAX_BYTES_PER_CALL = 1024 * 1024;
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+export function boundsOf(contract: StreamContract): StreamBounds {
+  const { maxLength, ttlSeconds, maxPayloadBytes } = contract.options;
+  return { maxLength, ttlMs: Math.round(ttlSeconds * 1000), maxPayloadBytes };
+}
+
+/**
+ * One stream's way in, shared by all slots of a process. Pushes of one tick travel in one call; calls are numbered per
+ * producer, so the store can tell a repeat (its answer was lost) from a new one.
+ *
+ * The stream's bounds are kept in the store: an owner writes its own before its first push, a guest only where there are none.
+ */
+export class StreamPublisher {
+  readonly #store: StreamStore;
+  readonly #contract: StreamContract;
+  readonly #as: "owner" | "guest";
+  readonly #producer = uuidv7();
+  readonly #gather: Gather<EntryTemplate>;
+  #seq = 0;
+  #declared = false;
+
+  constructor(store: StreamStore, contract: StreamContract, as: "owner" | "guest") {
+    this.#store = store;
+    this.#contract = contract;
+    this.#as = as;
+    this.#gather = new Gather({
+      send: (entries) => this.#send(entries),
+      sizeOf: (entry) => entry.head.length + entry.tail.length,
+      maxItems: MAX_ENTRIES_PER_CALL,
+      maxBytes: MAX_BYTES_PER_CALL,
+      maxWaitingBytes: MAX_WAITING_BYTES,
+    });
+  }
+
+  push(entry: EntryTemplate): Promise<void> {
+    return this.#gather.add(entry);
+  }
+
+  flushed(): Promise<void> {
+    return this.#gather.flushed();
+  }
+
+  async #send(entries: readonly EntryTemplate[]): Promise<void> {
+    if (this.#as === "owner" && !this.#declared) await this.#declare();
+    const op = { producer: this.#producer, seq: ++this.#seq };
+    const stream = this.#contract.name;
+    const result = await this.#store.push({ stream, entries, op });
+    if (result.outcome !== "undeclared") return;
+    await this.#declare();
+    await this.#store.push({ stream, entries, op });
+  }
+
+  async #declare(): Promise<void> {
+    await this.#store.declare({
+      stream: this.#contract.name,
+      bounds: boundsOf(this.#contract),
+      as: this.#as,
+    });
+    this.#declared = true;
+  }
+}

@@ -1,0 +1,113 @@
+import { checkOptions, integer, number, text, type OptionRules } from "../contracts/options.ts";
+import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
+import type { StreamContract } from "../contracts/stream.ts";
+import type { Envelope } from "../protocol/envelope.ts";
+import type { StreamEmitter } from "./stream-emitter.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+export interface PopOptions {
+  /** Most entries to take; 1 to 10 000, default 1. */
+  n?: number;
+  /** How long to wait for the first entry, in seconds; 0 (default) does not wait. `Infinity` waits for ever. */
+  waitSeconds?: number;
+}
+export interface PeekOptions {
+  /** Most entries to show; 1 to 10 000, default 1. */
+  n?: number;
+}
+export interface PushOptions {
+  /** Id of the entry; default a new UUIDv7. */
+  id?: string;
+}
+
+const count = integer({ min: 1, max: 10_000 });
+const POP: OptionRules<Required<PopOptions>> = {
+  n: count,
+  waitSeconds: (value, where) =>
+    value === Number.POSITIVE_INFINITY ? value : number({ min: 0 })(value, where),
+};
+const PEEK: OptionRules<Required<PeekOptions>> = { n: count };
+export const PUSH: OptionRules<Required<PushOptions>> = { id: text({ max: 128 }) };
+
+/** What an automation sees of somebody's stream. Delivery class: **at most once**: what `pop` returned is gone from the store. */
+export interface ConsumerStream<S extends Schema> extends AsyncIterable<InferOutput<S>> {
+  /** Up to `n` payloads, oldest first; empty when nothing came within `waitSeconds`, or on shutdown. */
+  pop(options?: PopOptions): Promise<InferOutput<S>[]>;
+  /** As `pop`, with `id`, `slotId` and `ts` of each entry. */
+  popEnvelopes(options?: PopOptions): Promise<Envelope<InferOutput<S>>[]>;
+  /** Up to `n` oldest payloads; they stay. */
+  peek(options?: PeekOptions): Promise<InferOutput<S>[]>;
+  length(): Promise<number>;
+  /** The next payload, however long it takes; undefined on shutdown. */
+  next(): Promise<InferOutput<S> | undefined>;
+}
+
+export interface StreamHandle<S extends Schema> extends ConsumerStream<S> {
+  /**
+   * Appends a payload from outside an automation. Resolves once the store has it.
+   * Throws a `TypeError` (`FLEET_PAYLOAD_INVALID`, `FLEET_PAYLOAD_TOO_LARGE`) before anything is written.
+   */
+  push(payload: InferInput<S>, options?: PushOptions): Promise<{ id: string }>;
+}
+
+export interface HandleParts<S extends Schema> {
+  contract: StreamContract<S>;
+  reader: StreamReader<S>;
+  signal?: AbortSignal;
+  /** Called when something was taken, and around waits on purpose. */
+  activity?: { progress(): void; waiting(on: boolean): void };
+}
+
+export function consumerStream<S extends Schema>({
+  contract,
+  reader,
+  signal,
+  activity,
+}: HandleParts<S>): ConsumerStream<S> {
+  const where = `stream "${contract.name}"`;
+  const popEnvelopes = async (options?: PopOptions) => {
+    const { n = 1, waitSeconds = 0 } = checkOptions<Required<PopOptions>>(`${where}: pop`, options, POP);
+    if (waitSeconds > 0) activity?.waiting(true);
+    try {
+      const found = await reader.pop({ n, waitMs: waitSeconds * 1000, signal });
+      if (found.length > 0) activity?.progress();
+      return found;
+    } finally {
+      if (waitSeconds > 0) activity?.waiting(false);
+    }
+  };
+  const next = async () => {
+    const [envelope] = await popEnvelopes({ waitSeconds: Number.POSITIVE_INFINITY });
+    return envelope;
+  };
+  return {
+    popEnvelopes,
+    pop: async (options) => (await popEnvelopes(options)).map((envelope) => envelope.payload),
+    peek: async (options) => {
+      const { n = 1 } = checkOptions<Required<PeekOptions>>(`${where}: peek`, options, PEEK);
+      return reader.peek(n);
+    },
+    length: () => reader.length(),
+    next: async () => (await next())?.payload,
+    async *[Symbol.asyncIterator]() {
+      for (let envelope = await next(); envelope !== undefined; envelope = await next())
+        yield envelope.payload;
+    },
+  };
+}
+
+export function streamHandle<S extends Schema>(
+  parts: HandleParts<S> & { emitter: StreamEmitter<S> },
+): StreamHandle<S> {
+  return {
+    ...consumerStream(parts),
+    push: async (payload, options) => {
+      const { id } = checkOptions<Required<PushOptions>>(
+        `stream "${parts.contract.name}": push`,
+        options,
+        PUSH,
+      );
+      return parts.emitter.emit(payload, id);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { Schema } from "../contracts/schema/standard.ts";
+import { isStreamContract, type StreamContract } from "../contracts/stream.ts";
+import { FleetError, messageOf } from "../errors.ts";
+import type { Log } from "../internal/log.ts";
+import type { Store } from "../store/store.ts";
+import { IdlePoller } from "./idle-poller.ts";
+import {
+  consumerStream,
+  streamHandle,
+  type ConsumerStream,
+  type HandleParts,
+  type StreamHandle,
+} from "./stream.ts";
+import { StreamEmitter } from "./stream-emitter.ts";
+import { StreamPublisher } from "./stream-publisher.ts";
+import { StreamReader } from "./stream-reader.ts";
+import { StreamWaiters } from "./stream-waiters.ts";
+
+/** How often expired entries of the streams that this process pushes to are cleared away. Bounds their memory to 60 s. */
+const SWEEP_MS = 30_000;
+
+export interface StreamsOptions {
+  log: Log;
+  /** Interval of the look behind lost hints, in ms; one store call per interval and process. Default 1000. */
+  pollMs?: number;
+}
+
+/** The streams of one process: what its handles share (publishers, waiting lines, one idle poller, one sweep). */
+export class Streams {
+  readonly #store: Store;
+  readonly #log: Log;
+  readonly #poller: IdlePoller;
+  readonly #publishers = new Map<string, StreamPublisher>();
+  readonly #waiters = new Map<string, StreamWaiters>();
+  #sweeper: ReturnType<typeof setInterval> | undefined;
+  #closed = false;
+
+  constructor(store: Store, options: StreamsOptions) {
+    this.#store = store;
+    this.#log = options.log;
+    this.#poller = new IdlePoller(options.pollMs ?? 1000);
+  }
+
+  /** For automations: their own stream's way in. As owner it writes the stream's bounds. */
+  emitter<S extends Schema>(
+    contract: StreamContract<S>,
+    slotId: number | null,
+    as: "owner" | "guest",
+  ): StreamEmitter<S> {
+    return new StreamEmitter(contract, this.#publisher(contract, as), slotId);
+  }
+
+  consumer<S extends Schema>(
+    contract: StreamContract<S>,
+    use: Pick<HandleParts<S>, "signal" | "activity"> & { log?: Log } = {},
+  ): ConsumerStream<S> {
+    return consumerStream({ contract, reader: this.#reader(contract, use.log), ...use });
+  }
+
+  handle<S extends Schema>(contract: StreamContract<S>): StreamHandle<S> {
+    return streamHandle({
+      contract,
+      reader: this.#reader(contract),
+      emitter: this.emitter(contract, null, "guest"),
+    });
+  }
+
+  /** Waits for every push accepted so far, then ends all waiting. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    await Promise.all([...this.#publishers.values()].map((publisher) => publisher.flushed()));
+    await Promise.all([...this.#waiters.values()].map((waiters) => waiters.close()));
+  }
+
+  #publisher(contract: StreamContract, as: "owner" | "guest"): StreamPublisher {
+    this.#sweeper ??= setInterval(() => void this.#sweep(), SWEEP_MS).unref();
+    const key = `${as} ${contract.name}`;
+    const known = this.#publishers.get(key);
+    if (known !== undefined) return known;
+    const made = new StreamPublisher(this.#store.streams, contract, as);
+    this.#publishers.set(key, made);
+    return made;
+  }
+
+  #reader<S extends Schema>(contract: StreamContract<S>, log = this.#log): StreamReader<S> {
+    if (!isStreamContract(contract)) {
+      throw new FleetError(
+        "FLEET_OPTION_INVALID",
+        "expected a stream contract made by defineStream(name, schema), or an automation's `.output`",
+      );
+    }
+    if (this.#closed) throw new FleetError("FLEET_CLOSED", "this fleet has been closed");
+    const stream = contract.name;
+    let waiters = this.#waiters.get(stream);
+    if (waiters === undefined) {
+      waiters = new StreamWaiters((onHint) => this.#store.streams.watch({ stream }, onHint), this.#poller);
+      this.#waiters.set(stream, waiters);
+    }
+    return new StreamReader(this.#store.streams, contract, waiters, log);
+  }
+
+  async #sweep(): Promise<void> {
+    const names = new Set([...this.#publishers.keys()].map((key) => key.slice(key.indexOf(" ") + 1)));
+    for (const stream of names) {
+      try {
+        await this.#store.streams.sweep({ stream });
+      } catch (error) {
+        this.#log.debug(`stream "${stream}": sweep failed; the next one is due in ${SWEEP_MS / 1000} s`, {
+          error: messageOf(error),
+        });
+        return;
+      }
+    }
+  }
+}
