@@ -1,0 +1,204 @@
+import { describe, expect } from "vitest";
+import type { BusEvent } from "../../protocol/event.ts";
+import type { Store } from "../store.ts";
+import { HandClock, openThree, range, siteCase, type StoreHarness, until } from "./harness.ts";
+
+interface Inbox {
+  events: BusEvent[];
+  seqs(topic: string): number[];
+  topics(): string[];
+  baselines: Promise<ReadonlyMap<string, number>>;
+  close(): Promise<void>;
+}
+
+async function subscribe(store: Store, pattern: string): Promise<Inbox> {
+  const events: BusEvent[] = [];
+  const watch = store.events.subscribe({ pattern }, (event) => events.push(event));
+  await watch.ready;
+  return {
+    events,
+    seqs: (topic) => events.filter((event) => event.topic === topic).map(({ seq }) => seq),
+    topics: () => events.map(({ topic }) => topic),
+    baselines: watch.baselines,
+    close: () => watch.close(),
+  };
+}
+
+const publish = (store: Store, topic: string, payload: unknown = null) =>
+  store.events.publish({ topic, source: "test/0", payload: JSON.stringify(payload) });
+
+/** All that `EventStore` promises. */
+export function eventConformance(harness: StoreHarness): void {
+  describe("events", () => {
+    siteCase(harness, "an event arrives whole, stamped by the store", async ({ open }) => {
+      const clock = new HandClock();
+      const [a, b] = await Promise.all([open(clock.options), open(clock.options)]);
+      const inbox = await subscribe(b, "t");
+      const payload = {
+        tags: [],
+        m: {},
+        n: 1_781_234_567_890_123,
+        text: "ü\u0000\ud800 🚀",
+        nested: [[], {}],
+      };
+      expect(await publish(a, "t", payload)).toEqual({ seq: 1, ts: clock.ms });
+      await until("the event", () => inbox.events.length === 1);
+      expect(inbox.events).toEqual([
+        { topic: "t", ts: clock.ms, source: "test/0", seq: 1, fleet: a.fleetId, payload },
+      ]);
+      await inbox.close();
+    });
+
+    siteCase(harness, "seq counts 1, 2, 3 for each topic", async ({ open }) => {
+      const [a, b] = await Promise.all([open(), open()]);
+      expect((await publish(a, "t")).seq).toBe(1);
+      expect((await publish(b, "t")).seq).toBe(2);
+      expect((await publish(b, "u")).seq).toBe(1);
+      expect((await publish(a, "t")).seq).toBe(3);
+    });
+
+    siteCase(
+      harness,
+      "events of one topic arrive in the order of their seq, whoever publishes",
+      async (site) => {
+        const stores = await openThree(site);
+        const inbox = await subscribe(stores[0], "*");
+        const exact = await subscribe(stores[1], "t");
+        await Promise.all(
+          stores.map(async (store) => {
+            for (const i of range(0, 100))
+              await Promise.all([publish(store, "t", i), publish(store, "u", i)]);
+          }),
+        );
+        await until("600 events", () => inbox.events.length === 600);
+        await until("300 events", () => exact.events.length === 300);
+        expect(inbox.seqs("t")).toEqual(range(1, 301));
+        expect(inbox.seqs("u")).toEqual(range(1, 301));
+        expect(exact.seqs("t")).toEqual(range(1, 301));
+        await Promise.all([inbox.close(), exact.close()]);
+      },
+    );
+
+    siteCase(harness, "a pattern matches by `*` and nothing else", async ({ open }) => {
+      const [a, b] = await Promise.all([open(), open()]);
+      const patterns = ["*", "a.*", "*.b", "a.b", "a*c", "a.*.d", "a-*"];
+      const inboxes = await Promise.all(patterns.map((pattern) => subscribe(b, pattern)));
+      for (const topic of ["a.b", "axb", "a.c", "ac", "a.x.y.d", "a", "b", "a-b", "last"])
+        await publish(a, topic);
+      await until("the last topic", () => inboxes[0]?.topics().includes("last") === true);
+      const seen = Object.fromEntries(patterns.map((pattern, i) => [pattern, inboxes[i]?.topics()]));
+      expect(seen).toEqual({
+        "*": ["a.b", "axb", "a.c", "ac", "a.x.y.d", "a", "b", "a-b", "last"],
+        "a.*": ["a.b", "a.c", "a.x.y.d"],
+        "*.b": ["a.b"],
+        "a.b": ["a.b"],
+        "a*c": ["a.c", "ac"],
+        "a.*.d": ["a.x.y.d"],
+        "a-*": ["a-b"],
+      });
+      await Promise.all(inboxes.map((inbox) => inbox.close()));
+    });
+
+    siteCase(
+      harness,
+      "each subscription gets each event once, and none after its close",
+      async ({ open }) => {
+        const [a, b] = await Promise.all([open(), open()]);
+        const inboxes = await Promise.all(
+          ["t.a", "t.a", "t.*", "t.*", "*"].map((pattern) => subscribe(b, pattern)),
+        );
+        await publish(a, "t.a", 1);
+        await until("all five", () => inboxes.every(({ events }) => events.length > 0));
+        await inboxes[0]?.close();
+        await inboxes[2]?.close();
+        await publish(a, "t.a", 2);
+        await publish(a, "t.a", 3);
+        const open3 = [inboxes[1], inboxes[3], inboxes[4]] as Inbox[];
+        await until("the open three", () => open3.every(({ events }) => events.length >= 3));
+        expect(inboxes.map((inbox) => inbox.seqs("t.a"))).toEqual([
+          [1],
+          [1, 2, 3],
+          [1],
+          [1, 2, 3],
+          [1, 2, 3],
+        ]);
+        await Promise.all(inboxes.map((inbox) => inbox.close()));
+        await inboxes[0]?.close();
+      },
+    );
+
+    siteCase(
+      harness,
+      "nothing published after `ready` is missed, nothing before it is replayed",
+      async ({ open }) => {
+        const [a, b] = await Promise.all([open(), open()]);
+        for (const round of range(0, 25)) {
+          await publish(a, "t", "before");
+          const pattern = round % 2 === 0 ? "t" : "t*";
+          const inbox = await subscribe(b, pattern);
+          const { seq } = await publish(a, "t", "after");
+          await until(`event of round ${round}`, () => inbox.events.length > 0, 2000);
+          expect(inbox.seqs("t")).toEqual([seq]);
+          await inbox.close();
+        }
+      },
+    );
+
+    siteCase(harness, "baselines tell the last seq of every matching topic", async ({ open }) => {
+      const [a, b] = await Promise.all([open(), open()]);
+      for (const topic of ["t.a", "t.a", "t.a", "t.b", "u"]) await publish(a, topic);
+      const [pattern, exact, none] = await Promise.all([
+        subscribe(b, "t.*"),
+        subscribe(b, "t.a"),
+        subscribe(b, "never"),
+      ]);
+      expect(Object.fromEntries(await pattern.baselines)).toEqual({ "t.a": 3, "t.b": 1 });
+      expect(Object.fromEntries(await exact.baselines)).toEqual({ "t.a": 3 });
+      expect((await none.baselines).get("never") ?? 0).toBe(0);
+      await publish(a, "t.a");
+      await until("the next event", () => pattern.events.length === 1);
+      expect(pattern.seqs("t.a")).toEqual([4]);
+      await Promise.all([pattern.close(), exact.close(), none.close()]);
+    });
+
+    siteCase(harness, "no event is lost between the baselines and the stream of events", async ({ open }) => {
+      const [a, b] = await Promise.all([open(), open()]);
+      const work = { busy: true };
+      const publishing = (async () => {
+        let last = 0;
+        while (work.busy) last = (await publish(a, "t")).seq;
+        return last;
+      })();
+      const inboxes: { inbox: Inbox; baseline: number }[] = [];
+      for (const round of range(0, 15)) {
+        const inbox = await subscribe(b, round % 2 === 0 ? "t" : "*");
+        inboxes.push({ inbox, baseline: (await inbox.baselines).get("t") ?? 0 });
+      }
+      work.busy = false;
+      const last = await publishing;
+      for (const { inbox, baseline } of inboxes) {
+        await until("the last event", () => inbox.seqs("t").at(-1) === last || baseline === last);
+        expect(inbox.seqs("t").filter((seq) => seq > baseline)).toEqual(range(baseline + 1, last + 1));
+        await inbox.close();
+      }
+    });
+
+    siteCase(
+      harness,
+      "another namespace hears nothing and counts for itself",
+      async ({ open, openBeside }) => {
+        const own = await open();
+        const other = await openBeside("x");
+        const [here, there] = await Promise.all([subscribe(own, "*"), subscribe(other, "*")]);
+        await publish(own, "t", "own");
+        await publish(own, "t", "own");
+        expect((await publish(other, "t", "other")).seq).toBe(1);
+        await until("both", () => here.events.length === 2 && there.events.length === 1);
+        expect(here.events.map(({ payload }) => payload)).toEqual(["own", "own"]);
+        expect(there.events.map(({ payload }) => payload)).toEqual(["other"]);
+        expect(here.events[0]?.fleet).not.toBe(there.events[0]?.fleet);
+        await Promise.all([here.close(), there.close()]);
+      },
+    );
+  });
+}

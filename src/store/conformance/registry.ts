@@ -1,0 +1,22 @@
+import { describe } from "vitest";
+import type { StoreHarness } from "./harness.ts";
+import { registryDesired } from "./registry-desired.ts";
+import { registryLeader } from "./registry-leader.ts";
+import { registryLeases } from "./registry-leases.ts";
+import { registryWorkers } from "./registry-workers.ts";
+
+/** All that `Registry` promises. */
+export function registryConformance(harness: StoreHarness): void {
+  describe("registry: workers", () => {
+    registryWorkers(harness);
+  });
+  describe("registry: slot leases and state", () => {
+    registryLeases(harness);
+  });
+  describe("registry: leader and assignments", () => {
+    registryLeader(harness);
+  });
+  describe("registry: desired state, revision and hints", () => {
+    registryDesired(harness);
+  });
+}

@@ -1,0 +1,17 @@
+import { describe } from "vitest";
+import { eventConformance } from "./events.ts";
+import type { StoreHarness } from "./harness.ts";
+import { registryConformance } from "./registry.ts";
+import { storeConformance } from "./store.ts";
+import { streamConformance } from "./streams.ts";
+
+/** Everything that the port promises, against one back end. */
+export function conformance(harness: StoreHarness): void {
+  // oxlint-disable-next-line vitest/valid-title -- the back end's name
+  describe(harness.name, () => {
+    storeConformance(harness);
+    streamConformance(harness);
+    eventConformance(harness);
+    registryConformance(harness);
+  });
+}
