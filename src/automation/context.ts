@@ -2,7 +2,8 @@ import type { InferInput, InferOutput, Schema } from "../contracts/schema/standa
 import type { StreamContract } from "../contracts/stream.ts";
 import type { Log } from "../internal/log.ts";
 import type { Events } from "../primitives/events.ts";
-import type { ConsumerStream, PushOptions } from "../primitives/stream.ts";
+import type { ConsumerStream } from "../primitives/stream.ts";
+import type { PushOptions } from "../primitives/stream-emitter.ts";
 
 /** Why `ctx.signal` was aborted (its `reason`). */
 export type StopReason = "drain" | "scaled" | "config" | "reload" | "lease-lost" | "paused";

@@ -87,8 +87,8 @@ function rules(
     inputJsonSchema(where, value);
     return value as Schema;
   };
-  const fn = <F>(value: unknown, where: string) =>
-    typeof value === "function" ? (value as F) : refuse(where, "a function", value);
+  const fn = (value: unknown, where: string) =>
+    typeof value === "function" ? value : refuse(where, "a function", value);
   return {
     config: schema,
     state: schema,
@@ -96,8 +96,8 @@ function rules(
     uses: checkUses,
     isolate: oneOf(["automation", "slot"]),
     env: checkEnv,
-    runSlot: fn<Options["runSlot"]>,
-    onConfig: fn<NonNullable<Options["onConfig"]>>,
+    runSlot: (value, where) => fn(value, where) as Options["runSlot"],
+    onConfig: (value, where) => fn(value, where) as NonNullable<Options["onConfig"]>,
     labels: notAvailable,
     stuckSeconds: notAvailable,
     recycle: notAvailable,

@@ -1,3 +1,4 @@
+import { checkOptions, text, type OptionRules } from "../contracts/options.ts";
 import { checkSize, encodePayload } from "../contracts/json.ts";
 import { check, payloadError } from "../contracts/validate.ts";
 import type { InferInput, Schema } from "../contracts/schema/standard.ts";
@@ -5,6 +6,12 @@ import type { StreamContract } from "../contracts/stream.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { entryTemplate, type EntryTemplate } from "../protocol/envelope.ts";
 import type { StreamPublisher } from "./stream-publisher.ts";
+
+export interface PushOptions {
+  /** Id of the entry, 1 to 128 characters; default a new UUIDv7. */
+  id?: string;
+}
+const PUSH: OptionRules<Required<PushOptions>> = { id: text({ max: 128 }) };
 
 /**
  * Checks payloads against the contract and hands them to the publisher in their input form: what the producer gave travels,
@@ -21,7 +28,11 @@ export class StreamEmitter<S extends Schema> {
     this.#slotId = slotId;
   }
 
-  async emit(payload: InferInput<S>, id: string = uuidv7()): Promise<{ id: string }> {
+  async emit(payload: InferInput<S>, options?: PushOptions): Promise<{ id: string }> {
+    const { id = uuidv7() } =
+      options === undefined
+        ? {}
+        : checkOptions<Required<PushOptions>>(`stream "${this.#contract.name}"`, options, PUSH);
     const checking = this.#template(payload, id, "payload");
     await this.#publisher.push(checking instanceof Promise ? await checking : checking);
     return { id };

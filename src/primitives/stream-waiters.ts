@@ -75,7 +75,7 @@ export class StreamWaiters {
 
   async close(): Promise<void> {
     this.#poller.remove(this.#hint);
-    for (const wake of [...this.#line]) wake();
+    while (this.#line.length > 0) this.passOn();
     await this.#unwatch();
   }
 

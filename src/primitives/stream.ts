@@ -1,8 +1,8 @@
-import { checkOptions, integer, number, text, type OptionRules } from "../contracts/options.ts";
+import { checkOptions, integer, number, type OptionRules } from "../contracts/options.ts";
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import type { Envelope } from "../protocol/envelope.ts";
-import type { StreamEmitter } from "./stream-emitter.ts";
+import type { PushOptions, StreamEmitter } from "./stream-emitter.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 export interface PopOptions {
@@ -15,11 +15,6 @@ export interface PeekOptions {
   /** Most entries to show; 1 to 10 000, default 1. */
   n?: number;
 }
-export interface PushOptions {
-  /** Id of the entry; default a new UUIDv7. */
-  id?: string;
-}
-
 const count = integer({ min: 1, max: 10_000 });
 const POP: OptionRules<Required<PopOptions>> = {
   n: count,
@@ -27,7 +22,6 @@ const POP: OptionRules<Required<PopOptions>> = {
     value === Number.POSITIVE_INFINITY ? value : number({ min: 0 })(value, where),
 };
 const PEEK: OptionRules<Required<PeekOptions>> = { n: count };
-export const PUSH: OptionRules<Required<PushOptions>> = { id: text({ max: 128 }) };
 
 /** What an automation sees of somebody's stream. Delivery class: **at most once**: what `pop` returned is gone from the store. */
 export interface ConsumerStream<S extends Schema> extends AsyncIterable<InferOutput<S>> {
@@ -101,13 +95,6 @@ export function streamHandle<S extends Schema>(
 ): StreamHandle<S> {
   return {
     ...consumerStream(parts),
-    push: async (payload, options) => {
-      const { id } = checkOptions<Required<PushOptions>>(
-        `stream "${parts.contract.name}": push`,
-        options,
-        PUSH,
-      );
-      return parts.emitter.emit(payload, id);
-    },
+    push: (payload, options) => parts.emitter.emit(payload, options),
   };
 }

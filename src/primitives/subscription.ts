@@ -27,7 +27,7 @@ export interface Subscription extends AsyncIterableIterator<ReceivedEvent, undef
 export function subscribe(store: EventStore, pattern: string, signal: AbortSignal | undefined): Subscription {
   const waiting: BusEvent[] = [];
   let wake: (() => void) | undefined;
-  let closed = false;
+  const state = { closed: false };
   const inner = store.subscribe({ pattern }, (event) => {
     if (waiting.push(event) > BUFFER) waiting.shift();
     wake?.();
@@ -39,8 +39,8 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
   for (const promise of [gaps, ready, inner.ready]) promise.catch(() => undefined);
 
   const close = async () => {
-    if (closed) return;
-    closed = true;
+    if (state.closed) return;
+    state.closed = true;
     signal?.removeEventListener("abort", onAbort);
     wake?.();
     await inner.close();
@@ -50,12 +50,12 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
   else signal?.addEventListener("abort", onAbort, { once: true });
 
   const next = async (): Promise<IteratorResult<ReceivedEvent, undefined>> => {
-    while (!closed && waiting.length === 0) {
+    while (!state.closed && waiting.length === 0) {
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
     }
-    if (closed) return { done: true, value: undefined };
+    if (state.closed) return { done: true, value: undefined };
     const tracker = await gaps;
     const event = waiting.shift();
     if (event === undefined) return next();

@@ -1,6 +1,16 @@
+import { hostname } from "node:os";
+import type { Automation } from "../automation/definition.ts";
+import { uuidv7 } from "../internal/uuid.ts";
 import type { Log } from "../internal/log.ts";
+import { applyDeploy } from "../control/deploy.ts";
 import type { Program } from "../protocol/program.ts";
+import { VERSION } from "../protocol/version.ts";
 import type { Store } from "../store/store.ts";
+import { enter } from "./identity.ts";
+import { inlineRuntime } from "./inline-runtime.ts";
+import { processRuntime } from "./process-runtime.ts";
+import { Supervisor } from "./supervisor.ts";
+import { workerTimings, type WorkerTimings } from "./timings.ts";
 
 export interface WorkerOptions {
   /** Opened store; the worker uses it and leaves closing to the caller. */
@@ -9,23 +19,74 @@ export interface WorkerOptions {
   storeUrl: string;
   program: Program;
   log: Log;
-  /** Base of the worker's id. Default: stable per host and data directory. A live worker of that id → `FLEET_WORKER_ID_TAKEN`; with the default the next free suffix is taken instead. */
+  /** The worker's id. Default: stable per host and data directory, with the next free suffix beside another worker. */
   id?: string;
-  /** Where the default id is kept; default `.fleet`. */
+  /** What the default id is derived from, beside the host; default `.fleet`. */
   dataDir?: string;
   /** Most slots at once; default 100. */
   capacity?: number;
   labels?: Record<string, string>;
+  /** Definitions that are at hand in this process: they run inline. */
+  inline?: ReadonlyMap<string, Automation>;
+  timings?: Partial<WorkerTimings>;
 }
 
 export interface Worker {
   readonly id: string;
+  /** Process ids of its children. */
+  readonly pids: readonly number[];
   /** Puts a new program in place: only automations whose version changed are restarted. */
   replace(program: Program): Promise<void>;
-  /** Takes nothing new, ends all slots, releases them and leaves. `forced` when the deadline passed and children were killed. */
+  /**
+   * Takes nothing new, ends all slots, gives them back and leaves. `forced` when the deadline (default 30 s) passed and processes
+   * were killed. Safe to call again: a second call has the same answer.
+   */
   drain(options?: { deadlineSeconds?: number }): Promise<{ forced: boolean }>;
 }
 
-export function startWorker(_options: WorkerOptions): Promise<Worker> {
-  return Promise.reject(new Error("under construction"));
+/**
+ * Starts a worker on an open store: registers it, seeds what the program's `deploy` says, and keeps its share of the slots
+ * running. Children need a store that other processes can share; on `sqlite::memory:` all runs inline.
+ */
+export async function startWorker(options: WorkerOptions): Promise<Worker> {
+  const { store, program, log } = options;
+  const timings = workerTimings(options.timings);
+  const info = {
+    incarnation: uuidv7(),
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+    startedAt: Date.now(),
+    capacity: options.capacity ?? 100,
+    labels: options.labels ?? {},
+    automations: program.automations.map(({ manifest }) => manifest.name),
+    draining: false,
+  };
+  const manifests = program.automations.map(({ manifest }) => manifest);
+  const dataDir = options.dataDir ?? ".fleet";
+  const { worker } = await enter({
+    registry: store.registry,
+    info,
+    manifests,
+    ttlMs: timings.leaseMs,
+    id: options.id,
+    dataDir,
+  });
+  await applyDeploy(store.registry, program, log);
+  const runtime =
+    options.inline === undefined && store.traits.multiProcess
+      ? processRuntime({ storeUrl: options.storeUrl, namespace: store.namespace, worker: worker.id })
+      : inlineRuntime(store, worker.id, options.inline);
+  const supervisor = new Supervisor({ store, worker, program, runtime, timings, log });
+  supervisor.start();
+  let drained: Promise<{ forced: boolean }> | undefined;
+  return {
+    id: worker.id,
+    get pids() {
+      return supervisor.pids;
+    },
+    replace: (next) => supervisor.replace(next),
+    drain: ({ deadlineSeconds = 30 } = {}) =>
+      (drained ??= supervisor.drain(deadlineSeconds * 1000).then((forced) => ({ forced }))),
+  };
 }

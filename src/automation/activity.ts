@@ -1,0 +1,33 @@
+import { monotonicMs } from "../internal/timers.ts";
+import type { SlotActivity } from "../protocol/host.ts";
+
+/** What one run of a slot shows of itself: turns, the last progress, and whether it waits on purpose. */
+export class Activity {
+  #iterations = 0;
+  #lastProgress = monotonicMs();
+  #waits = 0;
+
+  progress(): void {
+    this.#lastProgress = monotonicMs();
+  }
+
+  turn(): void {
+    this.#iterations += 1;
+    this.progress();
+  }
+
+  /** Waits nest: several parts of one slot may wait at the same time. */
+  waiting(on: boolean): void {
+    this.#waits += on ? 1 : -1;
+    this.progress();
+  }
+
+  report(slotId: number): SlotActivity {
+    return {
+      slotId,
+      iterations: this.#iterations,
+      quietMs: Math.round(monotonicMs() - this.#lastProgress),
+      waiting: this.#waits > 0,
+    };
+  }
+}

@@ -1,0 +1,84 @@
+import type { Schema } from "../contracts/schema/standard.ts";
+import type { StreamContract } from "../contracts/stream.ts";
+import { checkOptions, number, text, type OptionRules } from "../contracts/options.ts";
+import { FleetError } from "../errors.ts";
+import { SILENT, type Log } from "../internal/log.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { eventBus, type Events } from "../primitives/events.ts";
+import type { StreamHandle } from "../primitives/stream.ts";
+import { Streams } from "../primitives/streams.ts";
+import { openStore } from "../store/open.ts";
+import type { Store } from "../store/store.ts";
+
+export interface FleetOptions {
+  /** Address of the store: `sqlite:path`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+cluster://…`. */
+  store: string;
+  /** Prefix that keeps fleets on one store apart; default none. */
+  namespace?: string;
+  /** Longest time that one store call may take, in seconds; 0.05 to 60, default 5. */
+  deadlineSeconds?: number;
+  /** How subscribers see who published; default `client:` and a random id. */
+  source?: string;
+  /** Where warnings go (entries put into quarantine, a store that is away); default nowhere. */
+  log?: Log;
+}
+
+/** The same handles as in an automation, for scripts, web servers and tests. */
+export interface Fleet extends AsyncDisposable {
+  stream<S extends Schema>(contract: StreamContract<S>): StreamHandle<S>;
+  readonly events: Events;
+  /** Waits until everything accepted is in the store, ends all waiting and subscriptions, closes the connection. Idempotent. */
+  close(): Promise<void>;
+}
+
+const RULES: OptionRules<Required<FleetOptions>> = {
+  store: text({ max: 4096 }),
+  namespace: (value) => value as string,
+  deadlineSeconds: number({ min: 0.05, max: 60 }),
+  source: text({ max: 200 }),
+  log: (value) => value as Log,
+};
+
+/** Connects. Throws `FLEET_STORE_URL_INVALID`, `FLEET_STORE_UNAVAILABLE`, `FLEET_STORE_AUTH` or `FLEET_STORE_INCOMPATIBLE`. */
+export async function openFleet(options: FleetOptions): Promise<Fleet> {
+  const {
+    store: url,
+    namespace,
+    deadlineSeconds,
+    source,
+    log = SILENT,
+  } = checkOptions<Required<FleetOptions>>("openFleet", options, RULES);
+  if (url === undefined)
+    throw new FleetError(
+      "FLEET_OPTION_INVALID",
+      'openFleet: store is missing, for example { store: "sqlite:.fleet/fleet.db" }',
+    );
+  const store = await openStore(url, {
+    namespace,
+    deadlineSeconds,
+    log: (level, message, fields) => log[level](message, fields),
+  });
+  return fleetOn(store, { log, source });
+}
+
+/** Handles on a store that is open already; closing the fleet closes it. */
+export function fleetOn(
+  store: Store,
+  { log, source = `client:${uuidv7()}` }: { log: Log; source?: string },
+): Fleet {
+  const streams = new Streams(store, { log });
+  const over = new AbortController();
+  let closed: Promise<void> | undefined;
+  const close = () =>
+    (closed ??= (async () => {
+      await streams.close();
+      over.abort();
+      await store.close();
+    })());
+  return {
+    stream: (contract) => streams.handle(contract),
+    events: eventBus({ store: store.events, source, signal: over.signal }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

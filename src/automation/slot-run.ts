@@ -1,0 +1,111 @@
+import { check, payloadError } from "../contracts/validate.ts";
+import type { Log } from "../internal/log.ts";
+import type { Streams } from "../primitives/streams.ts";
+import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
+import type { Store } from "../store/store.ts";
+import { Activity } from "./activity.ts";
+import type { Context, StopReason } from "./context.ts";
+import type { Automation } from "./definition.ts";
+import { slotContext } from "./slot-context.ts";
+
+export interface SlotRunParts {
+  automation: Automation;
+  slotId: number;
+  /** Fencing token of the slot's lease. */
+  token: string;
+  /** Config in its input form, as it stands in the store. */
+  config: unknown;
+  slotCount: () => number;
+  worker: string;
+  store: Store;
+  streams: Streams;
+  log: Log;
+  /** Called once, when user code is about to start. */
+  onRunning: () => void;
+}
+
+export interface Ended {
+  outcome: RunOutcome;
+  error: string | null;
+}
+
+/** One run of one slot: parse the config, build the context, call `runSlot`, and name how it ended. */
+export class SlotRun {
+  readonly ended: Promise<Ended>;
+  readonly #parts: SlotRunParts;
+  readonly #abort = new AbortController();
+  readonly #activity = new Activity();
+  #config: unknown;
+  #context: Context | undefined;
+
+  constructor(parts: SlotRunParts) {
+    this.#parts = parts;
+    this.ended = this.#run();
+  }
+
+  stop(reason: StopReason): void {
+    this.#abort.abort(reason);
+  }
+
+  activity(): SlotActivity {
+    return this.#activity.report(this.#parts.slotId);
+  }
+
+  /** Takes a new config live. Throws where it does not fit; the old one stays in place then. */
+  async reconfigure(config: unknown): Promise<void> {
+    const parsed = await parseConfig(this.#parts.automation, config);
+    const context = this.#context;
+    if (context === undefined) throw new Error("the slot is not running yet");
+    const before = this.#config;
+    this.#config = parsed;
+    try {
+      await this.#parts.automation.options.onConfig?.(parsed, context);
+    } catch (error) {
+      this.#config = before;
+      throw error;
+    }
+  }
+
+  async #run(): Promise<Ended> {
+    const { automation, onRunning } = this.#parts;
+    const { signal } = this.#abort;
+    try {
+      this.#config = await parseConfig(automation, this.#parts.config);
+    } catch (error) {
+      return { outcome: "config-invalid", error: error instanceof Error ? error.message : String(error) };
+    }
+    if (signal.aborted) return { outcome: "stopped", error: null };
+    this.#context = slotContext({
+      ...this.#parts,
+      config: () => this.#config,
+      signal,
+      activity: this.#activity,
+    });
+    onRunning();
+    try {
+      await automation.options.runSlot(this.#context);
+      return { outcome: signal.aborted ? "stopped" : "returned", error: null };
+    } catch (error) {
+      // What code throws because it was told to end (an aborted fetch, say) is an orderly end.
+      if (signal.aborted) return { outcome: "stopped", error: null };
+      return { outcome: "failed", error: traceOf(error) };
+    }
+  }
+}
+
+export async function parseConfig(automation: Automation, config: unknown): Promise<unknown> {
+  const schema = automation.options.config;
+  if (schema === undefined) return config;
+  const checked = await check(schema, config);
+  if (!checked.ok) throw payloadError(`config of "${automation.name}"`, checked.issues);
+  return checked.value;
+}
+
+/** Message and stack of whatever was thrown, at most 4000 characters. */
+export function traceOf(error: unknown): string {
+  const text =
+    error instanceof Error
+      ? (error.stack ?? `${error.name}: ${error.message}`)
+      : `thrown: ${JSON.stringify(error) ?? String(error)}`;
+  return text.slice(0, 4000);
+}

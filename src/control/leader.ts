@@ -1,0 +1,100 @@
+import { canonicalJson } from "../internal/canonical.ts";
+import type { Log } from "../internal/log.ts";
+import { messageOf } from "../errors.ts";
+import { monotonicMs } from "../internal/timers.ts";
+import type { Store } from "../store/store.ts";
+import { place } from "./place.ts";
+
+/** Records of workers offline for so long are removed. */
+const FORGET_WORKER_MS = 3_600_000;
+
+export interface LeaderOptions {
+  store: Store;
+  /** Name under which this process stands for election; unique per process. */
+  candidate: string;
+  /** A leader that does not renew for so long is replaced. */
+  leaseMs: number;
+  /** How often expired entries are cleared from all streams. */
+  sweepMs: number;
+  log: Log;
+}
+
+/**
+ * What one process per fleet does for all: place slots, clear away what has expired. Whoever calls `turn` often enough stands for
+ * election; the lease in the store decides. What a leader writes bears its token, so a former leader that was frozen writes
+ * nothing, and by its own clock it stops before its lease ends.
+ */
+export class Leader {
+  readonly #options: LeaderOptions;
+  #token: string | undefined;
+  /** Own (monotonic) time until which the lease surely holds. */
+  #sureUntil = 0;
+  #nextElection = 0;
+  #nextSweep = 0;
+  #sweeping = false;
+
+  constructor(options: LeaderOptions) {
+    this.#options = options;
+  }
+
+  get leading(): boolean {
+    return this.#token !== undefined && monotonicMs() < this.#sureUntil;
+  }
+
+  /** One step; call it about once a second and on hints. */
+  async turn(): Promise<void> {
+    await this.#stand();
+    if (!this.leading) return;
+    await this.#place();
+    if (monotonicMs() >= this.#nextSweep && !this.#sweeping) {
+      this.#nextSweep = monotonicMs() + this.#options.sweepMs;
+      this.#sweeping = true;
+      void this.#sweep().finally(() => {
+        this.#sweeping = false;
+      });
+    }
+  }
+
+  async resign(): Promise<void> {
+    if (this.#token === undefined) return;
+    this.#token = undefined;
+    await this.#options.store.registry.resign({ candidate: this.#options.candidate });
+  }
+
+  async #stand(): Promise<void> {
+    const started = monotonicMs();
+    if (started < this.#nextElection) return;
+    const { candidate, leaseMs, log, store } = this.#options;
+    const led = this.leading;
+    const { leading, token, leader } = await store.registry.lead({ candidate, leaseMs });
+    this.#nextElection = started + leaseMs / 3;
+    this.#token = leading ? token : undefined;
+    // Counted from before the call, and a tenth less: it ends here before it ends in the store.
+    this.#sureUntil = leading ? started + leaseMs * 0.9 : 0;
+    if (leading && !led) log.debug("leads the fleet", { candidate });
+    else if (!leading && led) log.debug("leads no longer", { leader });
+  }
+
+  async #place(): Promise<void> {
+    const { registry } = this.#options.store;
+    const view = await registry.view();
+    const next = place({ desired: view.desired, workers: view.workers, current: view.assignments }, view.now);
+    if (canonicalJson(next) === canonicalJson(view.assignments) || !this.leading || this.#token === undefined)
+      return;
+    const outcome = await registry.putAssignments({ assignments: next, token: this.#token });
+    if (outcome === "not-leader") this.#token = undefined;
+  }
+
+  async #sweep(): Promise<void> {
+    const { registry, streams } = this.#options.store;
+    try {
+      for (const stream of await streams.list()) {
+        if (!this.leading) return;
+        await streams.sweep({ stream });
+      }
+      await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });
+    } catch (error) {
+      this.#options.log.debug("a sweep was cut short", { error: messageOf(error) });
+    }
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Which worker should run which slot. Pure and deterministic.
+ *
+ * - Every slot goes to at most one worker, which is live, knows the automation and has room for it.
+ * - A slot stays where it is unless its worker is gone, or a move makes the fleet more even: it moves only while the difference
+ *   between two workers is two or more, so nothing swings back and forth.
+ */
+import type { Assignments, DesiredAutomation } from "../protocol/spec.ts";
+import { workerState, type WorkerRecord } from "../protocol/status.ts";
+
+export type PlaceableWorker = Pick<
+  WorkerRecord,
+  "id" | "capacity" | "automations" | "draining" | "expiresAt"
+>;
+
+export interface PlaceInput {
+  desired: Readonly<Record<string, Pick<DesiredAutomation, "slots" | "paused">>>;
+  workers: readonly PlaceableWorker[];
+  current: Assignments;
+}
+
+interface Load {
+  id: string;
+  capacity: number;
+  knows: ReadonlySet<string>;
+  total: number;
+  /** Slots per automation. */
+  of: Map<string, Set<number>>;
+}
+
+export function place({ desired, workers, current }: PlaceInput, now: number): Assignments {
+  const loads = workers
+    .filter((worker) => workerState(worker, now) === "online")
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map((worker): Load => ({
+      id: worker.id,
+      capacity: worker.capacity,
+      knows: new Set(worker.automations),
+      total: 0,
+      of: new Map(),
+    }));
+  const byId = new Map(loads.map((load) => [load.id, load]));
+  const names = Object.keys(desired)
+    .filter((name) => desired[name]?.paused === false)
+    .toSorted();
+
+  const homeless: { name: string; slotId: number }[] = [];
+  for (const name of names) {
+    for (let slotId = 0; slotId < (desired[name]?.slots ?? 0); slotId++) {
+      const load = byId.get(current[name]?.[slotId] ?? "");
+      if (load !== undefined && fits(load, name)) put(load, name, slotId);
+      else homeless.push({ name, slotId });
+    }
+  }
+  for (const { name, slotId } of homeless) {
+    const load = loads
+      .filter((candidate) => fits(candidate, name))
+      .toSorted((a, b) => share(a, name) - share(b, name) || a.total - b.total)[0];
+    if (load !== undefined) put(load, name, slotId);
+  }
+  for (const name of names) even(loads, name, (load) => share(load, name));
+  for (const name of names) even(loads, name, (load) => load.total, true);
+  return assignmentsOf(loads);
+}
+
+/**
+ * Moves slots of `name` from the fullest to the emptiest worker, by `measure`, while they differ by two or more. With
+ * `keepSpread` only where that does not make this automation's own spread worse.
+ */
+function even(
+  loads: readonly Load[],
+  name: string,
+  measure: (load: Load) => number,
+  keepSpread = false,
+): void {
+  const candidates = loads.filter((load) => load.knows.has(name));
+  for (;;) {
+    const from = candidates
+      .filter((load) => share(load, name) > 0)
+      .toSorted((a, b) => measure(b) - measure(a) || (a.id < b.id ? -1 : 1))[0];
+    const to = candidates
+      .filter((load) => fits(load, name))
+      .toSorted((a, b) => measure(a) - measure(b) || (a.id < b.id ? -1 : 1))[0];
+    if (from === undefined || to === undefined || measure(from) - measure(to) < 2) return;
+    if (keepSpread && share(from, name) <= share(to, name)) return;
+    const slots = from.of.get(name) as Set<number>;
+    const slotId = Math.max(...slots);
+    slots.delete(slotId);
+    from.total -= 1;
+    put(to, name, slotId);
+  }
+}
+
+function fits(load: Load, name: string): boolean {
+  return load.knows.has(name) && load.total < load.capacity;
+}
+
+function share(load: Load, name: string): number {
+  return load.of.get(name)?.size ?? 0;
+}
+
+function put(load: Load, name: string, slotId: number): void {
+  load.total += 1;
+  const slots = load.of.get(name);
+  if (slots === undefined) load.of.set(name, new Set([slotId]));
+  else slots.add(slotId);
+}
+
+function assignmentsOf(loads: readonly Load[]): Assignments {
+  const out: Record<string, Record<string, string>> = {};
+  for (const load of loads) {
+    for (const [name, slots] of load.of) for (const slotId of slots) (out[name] ??= {})[slotId] = load.id;
+  }
+  return out;
+}
+
+/** Why a slot of `name` has no worker, in words. */
+export function whyUnplaced(
+  name: string,
+  paused: boolean,
+  workers: readonly PlaceableWorker[],
+  now: number,
+): string {
+  if (paused) return "paused";
+  const live = workers.filter((worker) => workerState(worker, now) !== "offline");
+  if (live.length === 0) return "no worker is online";
+  const knowing = live.filter((worker) => worker.automations.includes(name));
+  if (knowing.length === 0) return `none of the ${live.length} live workers knows "${name}"`;
+  if (knowing.every((worker) => worker.draining)) return `all workers that know "${name}" are draining`;
+  return `no room: the workers that know "${name}" are at their capacity`;
+}

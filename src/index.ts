@@ -1,0 +1,29 @@
+// The entry "fleet-framework": for authors of automations and for embedders.
+
+// Automations
+export {
+  defineContinuous,
+  type ContinuousAutomation,
+  type ContinuousOptions,
+} from "./automation/definition.ts";
+export type { Context, LoopOptions, SlotStateValue, StopReason, Turn } from "./automation/context.ts";
+export { defineConfig, type ProjectConfig } from "./project/config.ts";
+
+// Contracts
+export { defineStream, type StreamContract, type StreamOptions } from "./contracts/stream.ts";
+export type { InferInput, InferOutput, JsonSchema, Schema } from "./contracts/schema/standard.ts";
+
+// Handles outside automations
+export { openFleet, type Fleet, type FleetOptions } from "./automation/fleet.ts";
+export type { ConsumerStream, PeekOptions, PopOptions, StreamHandle } from "./primitives/stream.ts";
+export type { PushOptions } from "./primitives/stream-emitter.ts";
+export type { Events } from "./primitives/events.ts";
+export type { ReceivedEvent, Subscription } from "./primitives/subscription.ts";
+export type { Envelope } from "./protocol/envelope.ts";
+
+// The store port
+export { openStore } from "./store/open.ts";
+export type { Store, StoreOptions } from "./store/store.ts";
+
+// Errors
+export { FleetError, isFleetError, type ErrorCode } from "./errors.ts";

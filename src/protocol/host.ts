@@ -1,0 +1,45 @@
+import type { LogFields, LogLevel } from "../internal/log.ts";
+
+/** What a supervisor says to the process (or inline host) that runs slots of one automation. Plain data: it travels over IPC. */
+export type ToHost =
+  | { type: "run"; slotId: number; token: string; slotCount: number; config: unknown; configKey: string }
+  | { type: "config"; slotId: number; config: unknown; configKey: string }
+  | { type: "stop"; slotId: number; reason: string }
+  | { type: "slot-count"; slotCount: number }
+  /** End once no slot runs any more. */
+  | { type: "close" };
+
+export type FromHost =
+  | { type: "ready" }
+  /** The code could not be loaded or the store not be reached: the host ends. */
+  | { type: "unfit"; error: string }
+  /** User code broke the whole process (an unhandled rejection, a throw in a timer): the host ends. */
+  | { type: "fatal"; error: string }
+  | { type: "running"; slotId: number }
+  | { type: "config-applied"; slotId: number; configKey: string }
+  | { type: "ended"; slotId: number; outcome: RunOutcome; error: string | null }
+  | { type: "activity"; slots: readonly SlotActivity[] }
+  | { type: "log"; level: LogLevel; message: string; fields: LogFields };
+
+/** How a run of a slot came to its end. */
+export type RunOutcome = "stopped" | "returned" | "failed" | "config-invalid";
+
+export interface SlotActivity {
+  slotId: number;
+  /** Turns of `ctx.loop` since this run began. */
+  iterations: number;
+  /** Milliseconds since the last sign of progress. */
+  quietMs: number;
+  /** Waits on purpose: in `ctx.sleep`, between turns, in a waiting pop. */
+  waiting: boolean;
+}
+
+/** What a child process needs before its first slot. */
+export interface HostInit {
+  type: "init";
+  automation: string;
+  module: string;
+  worker: string;
+  storeUrl: string;
+  namespace: string;
+}

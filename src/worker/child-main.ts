@@ -1,0 +1,56 @@
+// Entry of a child process: runs slots of one automation. The supervisor speaks to it over IPC.
+import { pathToFileURL } from "node:url";
+import { SlotHost } from "../automation/slot-host.ts";
+import { traceOf } from "../automation/slot-run.ts";
+import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
+import { openStore } from "../store/open.ts";
+import { findAutomation } from "./find-automation.ts";
+
+/** Exit codes of a child; the supervisor reads the message, these are for people who look at processes. */
+const UNFIT = 78;
+const FATAL = 70;
+const ORPHANED = 71;
+
+const say = (message: FromHost) => {
+  if (process.connected) process.send?.(message, undefined, {}, () => undefined);
+};
+const sayAndExit = (message: FromHost, code: number) => {
+  // Not before the message is out; but not much later either, whatever happens.
+  setTimeout(() => process.exit(code), 1000).unref();
+  if (process.connected) process.send?.(message, undefined, {}, () => process.exit(code));
+  else process.exit(code);
+};
+
+// The supervisor decides when a child ends; without it, there is nothing left to run for.
+process.on("disconnect", () => process.exit(ORPHANED));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+process.on("uncaughtException", (error) => sayAndExit({ type: "fatal", error: traceOf(error) }, FATAL));
+process.on("unhandledRejection", (error) => sayAndExit({ type: "fatal", error: traceOf(error) }, FATAL));
+
+let host: SlotHost | undefined;
+const early: ToHost[] = [];
+process.on("message", (message: HostInit | ToHost) => {
+  if (message.type === "init") void begin(message);
+  else if (host === undefined) early.push(message);
+  else host.hear(message);
+});
+
+async function begin(init: HostInit): Promise<void> {
+  try {
+    const [store, module] = await Promise.all([
+      openStore(init.storeUrl, {
+        namespace: init.namespace,
+        log: (level, message, fields) =>
+          say({ type: "log", level, message, fields: { automation: init.automation, ...fields } }),
+      }),
+      import(pathToFileURL(init.module).href) as Promise<unknown>,
+    ]);
+    const automation = findAutomation(module, init.automation, init.module);
+    const onClosed = () => void store.close().finally(() => process.exit(0));
+    host = new SlotHost({ automation, store, worker: init.worker, say, onClosed });
+    say({ type: "ready" });
+    for (const message of early.splice(0)) host.hear(message);
+  } catch (error) {
+    sayAndExit({ type: "unfit", error: traceOf(error) }, UNFIT);
+  }
+}

@@ -1,0 +1,42 @@
+import { checkOptions, integer, type OptionRules } from "../contracts/options.ts";
+
+/** All of a worker's times, in milliseconds. Tests shorten them; the bounds in docs/guarantees.md follow from the defaults. */
+export interface WorkerTimings {
+  /** One store call per worker and interval keeps its record and all its leases. */
+  beatMs: number;
+  /** A worker not heard of for so long counts as dead, and its slots may be taken. */
+  leaseMs: number;
+  /** How long a slot may take to end before its process is killed. */
+  stopGraceMs: number;
+  /** First delay before a slot that ended starts again; doubles with each failure. */
+  backoffBaseMs: number;
+  backoffCapMs: number;
+  /** A run that lasted so long forgives the failures before it. */
+  healthyMs: number;
+  /** How often the leader clears expired entries from all streams. */
+  sweepMs: number;
+}
+
+export const DEFAULT_TIMINGS: WorkerTimings = {
+  beatMs: 1000,
+  leaseMs: 10_000,
+  stopGraceMs: 10_000,
+  backoffBaseMs: 1000,
+  backoffCapMs: 300_000,
+  healthyMs: 600_000,
+  sweepMs: 20_000,
+};
+
+const RULES: OptionRules<WorkerTimings> = {
+  beatMs: integer({ min: 50, max: 60_000 }),
+  leaseMs: integer({ min: 500, max: 600_000 }),
+  stopGraceMs: integer({ min: 0, max: 600_000 }),
+  backoffBaseMs: integer({ min: 1, max: 3_600_000 }),
+  backoffCapMs: integer({ min: 1, max: 86_400_000 }),
+  healthyMs: integer({ min: 1 }),
+  sweepMs: integer({ min: 50, max: 55_000 }),
+};
+
+export function workerTimings(given: Partial<WorkerTimings> | undefined): WorkerTimings {
+  return { ...DEFAULT_TIMINGS, ...checkOptions<WorkerTimings>("timings", given, RULES) };
+}

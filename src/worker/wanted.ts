@@ -1,0 +1,74 @@
+import type { StopReason } from "../automation/context.ts";
+import { canonicalJson } from "../internal/canonical.ts";
+import type { Program, ProgramAutomation } from "../protocol/program.ts";
+import { slotKey, type SlotRef } from "../protocol/spec.ts";
+import type { FleetView, HeldLease } from "../store/store.ts";
+import type { WantedSlot } from "./reconcile.ts";
+
+export interface Plan {
+  /** Assigned here and runnable, but the lease is not held yet. */
+  claim: SlotRef[];
+  /** Assigned, runnable and held. */
+  wanted: WantedSlot[];
+  /** Held leases that this worker should give up once their slot has ended, and why. */
+  unwanted: Map<string, StopReason>;
+}
+
+/** What of the fleet's view concerns this worker. Pure. */
+export function planFor(args: {
+  workerId: string;
+  view: Pick<FleetView, "desired" | "assignments">;
+  program: Program;
+  held: readonly HeldLease[];
+  draining: boolean;
+}): Plan {
+  const { workerId, view, draining } = args;
+  const known = new Map(args.program.automations.map((automation) => [automation.manifest.name, automation]));
+  const held = new Map(args.held.map((lease) => [slotKey(lease), lease]));
+  const plan: Plan = { claim: [], wanted: [], unwanted: new Map() };
+  const assigned = new Set<string>();
+
+  for (const [automation, slots] of Object.entries(view.assignments)) {
+    const desired = view.desired[automation];
+    const program = known.get(automation);
+    if (desired === undefined || program === undefined || desired.paused || draining) continue;
+    for (const [id, worker] of Object.entries(slots)) {
+      const slotId = Number(id);
+      if (worker !== workerId || slotId >= desired.slots) continue;
+      const key = slotKey({ automation, slotId });
+      assigned.add(key);
+      const lease = held.get(key);
+      if (lease === undefined) plan.claim.push({ automation, slotId });
+      else plan.wanted.push(wantedSlot(program, lease, desired.config, desired.generation, desired.slots));
+    }
+  }
+  for (const [key, { automation }] of held) {
+    if (!assigned.has(key))
+      plan.unwanted.set(
+        key,
+        draining ? "drain" : view.desired[automation]?.paused === true ? "paused" : "scaled",
+      );
+  }
+  return plan;
+}
+
+function wantedSlot(
+  program: ProgramAutomation,
+  lease: HeldLease,
+  config: unknown,
+  generation: number,
+  slotCount: number,
+): WantedSlot {
+  return {
+    automation: lease.automation,
+    slotId: lease.slotId,
+    token: lease.token,
+    version: program.manifest.version,
+    config,
+    configKey: canonicalJson(config ?? null),
+    generation,
+    slotCount,
+    liveConfig: program.manifest.liveConfig,
+    isolate: program.isolate,
+  };
+}
