@@ -1,0 +1,148 @@
+import { matchesTopic, type BusEvent } from "../../protocol/event.ts";
+import type { EventStore, Watch } from "../store.ts";
+import type { Clock } from "./clock.ts";
+import type { Database } from "./database.ts";
+import { call, type Notifier } from "./notify.ts";
+import type { Participant, Writer } from "./writer.ts";
+
+/** How many events the ring keeps, over all namespaces, for subscribers that are a moment late. */
+const RING_LENGTH = 10_000;
+/** How long it keeps them at most. */
+const RING_MS = 60_000;
+/** How many are read at once. */
+const PAGE = 1000;
+
+const LAST_SEQ = "SELECT seq FROM topics WHERE ns = ? AND topic = ?";
+const PUT_SEQ = "INSERT OR REPLACE INTO topics (ns, topic, seq) VALUES (?, ?, ?)";
+const TOPICS = "SELECT topic, seq FROM topics WHERE ns = ?";
+const PUBLISH = "INSERT INTO events (ns, topic, seq, ts, source, payload) VALUES (?, ?, ?, ?, ?, ?)";
+const LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'events'";
+const CUT_LENGTH = "DELETE FROM events WHERE id <= ?";
+const OLDEST = "SELECT ts FROM events ORDER BY id LIMIT 1";
+const FIRST_TO_KEEP = "SELECT min(id) FROM events WHERE ts > ?";
+const NEWER =
+  "SELECT id, topic, seq, ts, source, payload FROM events WHERE id > ? AND ns = ? ORDER BY id LIMIT ?";
+
+type EventColumns = readonly [number, string, number, number, string, string];
+
+interface Subscriber {
+  pattern: string;
+  /** The ring's last id when it subscribed. */
+  after: number;
+  onEvent: (event: BusEvent) => void;
+}
+
+/**
+ * Events go into a ring in the file; every process reads on from its own cursor when it hears of a commit. Who comes so late
+ * that the ring was cut meanwhile goes on with what is there: the gap shows in `seq`.
+ */
+export function createEvents(parts: {
+  db: Database;
+  ns: string;
+  fleetId: string;
+  clock: Clock;
+  writer: Writer;
+  notifier: Notifier;
+}): EventStore {
+  const { db, ns, fleetId, clock, writer, notifier } = parts;
+  const subscribers = new Set<Subscriber>();
+  /** The last id that was handed out. */
+  let cursor = 0;
+  /** Last `seq` of the topics that the present transaction publishes to. */
+  const seqs = new Map<string, number>();
+
+  const participant: Participant = {
+    flush() {
+      if (seqs.size === 0) return;
+      for (const [topic, seq] of seqs) db.sql(PUT_SEQ).run(ns, topic, seq);
+      cutRing();
+    },
+    committed() {
+      const published = seqs.size > 0;
+      seqs.clear();
+      if (published) deliver();
+    },
+    rolledBack: () => seqs.clear(),
+  };
+  writer.join(participant);
+  notifier.onForeignCommit(deliver);
+
+  function lastId(): number {
+    return db.sql(LAST_ID).get<[number]>()?.[0] ?? 0;
+  }
+
+  function cutRing(): void {
+    const last = lastId();
+    db.sql(CUT_LENGTH).run(last - RING_LENGTH);
+    const cutoff = clock() - RING_MS;
+    const oldest = db.sql(OLDEST).get<[number]>()?.[0];
+    if (oldest === undefined || oldest > cutoff) return;
+    const keep = db.sql(FIRST_TO_KEEP).get<[number | null]>(cutoff)?.[0] ?? last + 1;
+    db.sql(CUT_LENGTH).run(keep - 1);
+  }
+
+  /** Hands out what is new. Returns whether anybody wanted it. */
+  function deliver(): boolean {
+    if (subscribers.size === 0) return false;
+    let wanted = false;
+    for (;;) {
+      const rows = db.sql(NEWER).all<EventColumns>(cursor, ns, PAGE);
+      for (const row of rows) {
+        cursor = row[0];
+        wanted = hand(row) || wanted;
+      }
+      if (rows.length < PAGE) return wanted;
+    }
+  }
+
+  function hand([id, topic, seq, ts, source, payload]: EventColumns): boolean {
+    const takers = [...subscribers].filter((s) => id > s.after && matchesTopic(s.pattern, topic));
+    for (const taker of takers) {
+      const event: BusEvent = { topic, ts, source, seq, fleet: fleetId, payload: JSON.parse(payload) };
+      if (subscribers.has(taker)) call(notifier, () => taker.onEvent(event));
+    }
+    return takers.length > 0;
+  }
+
+  function subscribe(pattern: string, onEvent: (event: BusEvent) => void) {
+    const release = notifier.hold();
+    const subscriber: Subscriber = { pattern, after: 0, onEvent };
+    let open = true;
+    const baselines = writer.read<ReadonlyMap<string, number>>(() => {
+      participant.flush();
+      const topics = db.sql(TOPICS).all<[string, number]>(ns);
+      if (open) {
+        subscriber.after = lastId();
+        if (subscribers.size === 0) cursor = subscriber.after;
+        subscribers.add(subscriber);
+      }
+      return new Map(topics.filter(([topic]) => matchesTopic(pattern, topic)));
+    });
+    const ready = baselines.then(() => undefined);
+    ready.catch(release);
+    const close = () => {
+      open = false;
+      subscribers.delete(subscriber);
+      release();
+      return Promise.resolve();
+    };
+    return { ready, baselines, close } satisfies Watch & { baselines: unknown };
+  }
+
+  return {
+    publish({ topic, source, payload }) {
+      return writer.write(
+        () => {
+          const last = seqs.get(topic) ?? db.sql(LAST_SEQ).get<[number]>(ns, topic)?.[0] ?? 0;
+          const seq = last + 1;
+          const ts = clock();
+          db.sql(PUBLISH).run(ns, topic, seq, ts, source, payload);
+          seqs.set(topic, seq);
+          return { seq, ts };
+        },
+        { bytes: payload.length },
+      );
+    },
+    subscribe: ({ pattern }, onEvent) => subscribe(pattern, onEvent),
+  };
+}

@@ -1,0 +1,80 @@
+import { checkNamespace } from "../../contracts/name.ts";
+import { checkOptions, number } from "../../contracts/options.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { Store, StoreOptions } from "../store.ts";
+import { createCheckpointer } from "./checkpoint.ts";
+import { storeClock } from "./clock.ts";
+import { type Database, openFile, openMemory } from "./database.ts";
+import { createEvents } from "./events.ts";
+import { ensureFleet } from "./fleet-row.ts";
+import { sqlitePath } from "./location.ts";
+import { createNotifier } from "./notify.ts";
+import { createRegistry } from "./registry.ts";
+import { createStreams } from "./streams.ts";
+import { wipeNamespace } from "./wipe.ts";
+import { createWriter } from "./writer.ts";
+
+const DEFAULT_DEADLINE_SECONDS = 5;
+
+/**
+ * Opens the embedded store: `sqlite:path` (one machine, any number of processes) or `sqlite::memory:` (this handle alone).
+ * Makes the file, and the directories to it, where there are none. Throws `FLEET_STORE_URL_INVALID`,
+ * `FLEET_STORE_UNAVAILABLE` or `FLEET_STORE_INCOMPATIBLE`.
+ */
+export async function openSqliteStore(url: string, options: StoreOptions = {}): Promise<Store> {
+  const namespace = checkNamespace(options.namespace ?? "");
+  const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS } = checkOptions(
+    "openStore",
+    { deadlineSeconds: options.deadlineSeconds },
+    { deadlineSeconds: number({ min: 0.05, max: 60 }) },
+  );
+  const deadlineMs = deadlineSeconds * 1000;
+  const path = sqlitePath(url);
+  const db = path === undefined ? await openMemory() : await openFile(path, deadlineMs);
+  return assemble(db, namespace, deadlineMs, options);
+}
+
+async function assemble(
+  db: Database,
+  namespace: string,
+  deadlineMs: number,
+  options: StoreOptions,
+): Promise<Store> {
+  const clock = storeClock(options);
+  const checkpointer = createCheckpointer(db);
+  const writer = createWriter(db, { deadlineMs, afterCommit: () => checkpointer.committed() });
+  const notifier = createNotifier(db, options.log ?? (() => {}));
+
+  let fleetId: string;
+  try {
+    fleetId = await writer.write(() => ensureFleet(db, namespace, uuidv7()));
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+
+  const parts = { db, ns: namespace, fleetId, clock, writer, notifier };
+  const streams = createStreams(parts);
+  const events = createEvents(parts);
+  const registry = createRegistry(parts);
+
+  let closing: Promise<void> | undefined;
+  async function close(): Promise<void> {
+    await writer.close();
+    notifier.close();
+    checkpointer.close();
+    db.close();
+  }
+
+  return {
+    traits: { kind: "sqlite", multiProcess: db.file !== undefined, multiHost: false },
+    namespace,
+    fleetId,
+    streams,
+    events,
+    registry,
+    now: () => writer.read(clock),
+    wipe: () => writer.write(() => ({ deleted: wipeNamespace(db, namespace) })),
+    close: () => (closing ??= close()),
+  };
+}

@@ -1,0 +1,135 @@
+import type { Manifest } from "../../protocol/manifest.ts";
+import type { SlotStatus, WorkerInfo, WorkerRecord } from "../../protocol/status.ts";
+import type { Registry } from "../store.ts";
+import type { Clock } from "./clock.ts";
+import type { Database } from "./database.ts";
+import type { FleetRow } from "./fleet-row.ts";
+import type { SlotLeases } from "./slots.ts";
+import type { Writer } from "./writer.ts";
+
+export interface Workers extends Pick<Registry, "register" | "beat" | "deregister"> {
+  prune: Registry["pruneWorkers"];
+  records(): WorkerRecord[];
+  manifests(): Record<string, Manifest[]>;
+}
+
+/** How long the number of incarnations of a removed worker is remembered. */
+const REMEMBER_GENERATION_MS = 90 * 24 * 3_600_000;
+
+const ALL = `SELECT generation, last_seen_at, expires_at, info, slots FROM workers WHERE ns = ? ORDER BY id`;
+const GET = "SELECT incarnation, last_seen_at, expires_at, info, slots FROM workers WHERE ns = ? AND id = ?";
+const PUT = `INSERT OR REPLACE INTO workers
+  (ns, id, incarnation, generation, last_seen_at, expires_at, info, slots) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const BEAT = "UPDATE workers SET last_seen_at = ?, expires_at = ? WHERE ns = ? AND id = ?";
+const SET_SLOTS = "UPDATE workers SET slots = ? WHERE ns = ? AND id = ?";
+const SET_OFFLINE =
+  "UPDATE workers SET expires_at = min(expires_at, ?) WHERE ns = ? AND id = ? AND incarnation = ?";
+const OFFLINE = "SELECT id FROM workers WHERE ns = ? AND expires_at < ?";
+const DROP = "DELETE FROM workers WHERE ns = ? AND id = ?";
+const GET_GENERATION = "SELECT generation FROM worker_generations WHERE ns = ? AND id = ?";
+const PUT_GENERATION =
+  "INSERT OR REPLACE INTO worker_generations (ns, id, generation, at) VALUES (?, ?, ?, ?)";
+const DROP_GENERATIONS = `DELETE FROM worker_generations WHERE ns = ?1 AND at < ?2
+  AND id NOT IN (SELECT id FROM workers WHERE ns = ?1)`;
+const MANIFESTS = "SELECT worker_id, manifests FROM manifests WHERE ns = ? ORDER BY worker_id";
+const PUT_MANIFESTS = "INSERT OR REPLACE INTO manifests (ns, worker_id, manifests) VALUES (?, ?, ?)";
+const DROP_MANIFESTS = "DELETE FROM manifests WHERE ns = ? AND worker_id = ?";
+
+export function createWorkers(parts: {
+  db: Database;
+  ns: string;
+  clock: Clock;
+  writer: Writer;
+  fleet: FleetRow;
+  slots: SlotLeases;
+}): Workers {
+  const { db, ns, clock, writer, fleet, slots } = parts;
+
+  function get(id: string) {
+    const row = db.sql(GET).get<[string, number, number, string, string]>(ns, id);
+    if (row === undefined) return undefined;
+    const [incarnation, lastSeenAt, expiresAt, info, slotsText] = row;
+    return { incarnation, lastSeenAt, expiresAt, info, slotsText };
+  }
+
+  return {
+    register({ worker, manifests, ttlMs }) {
+      return writer.write(() => {
+        const now = clock();
+        const present = get(worker.id);
+        const same = present?.incarnation === worker.incarnation;
+        if (present !== undefined && !same && present.expiresAt > now) {
+          const { host, pid } = JSON.parse(present.info) as WorkerInfo;
+          return { outcome: "taken", host, pid, lastSeenAt: present.lastSeenAt };
+        }
+        const before = db.sql(GET_GENERATION).get<[number]>(ns, worker.id)?.[0] ?? 0;
+        const generation = same ? before : before + 1;
+        db.sql(PUT_GENERATION).run(ns, worker.id, generation, now);
+        const info = JSON.stringify(worker);
+        const slotsText = same ? present.slotsText : "[]";
+        db.sql(PUT).run(ns, worker.id, worker.incarnation, generation, now, now + ttlMs, info, slotsText);
+        db.sql(PUT_MANIFESTS).run(ns, worker.id, JSON.stringify(manifests));
+        fleet.bumpRevision();
+        return { outcome: "registered", generation, now };
+      });
+    },
+
+    beat({ workerId, incarnation, ttlMs, leaseMs, leases, slots: reported }) {
+      return writer.write(
+        () => {
+          const now = clock();
+          const present = get(workerId);
+          if (present?.incarnation !== incarnation) return { outcome: "unknown" };
+          db.sql(BEAT).run(now, now + ttlMs, ns, workerId);
+          if (present.expiresAt <= now) fleet.bumpRevision(); // was offline and is back
+          if (reported !== undefined) db.sql(SET_SLOTS).run(JSON.stringify(reported), ns, workerId);
+          const lost = slots.renew(leases, now + leaseMs);
+          return { outcome: "ok", now, revision: fleet.read().revision, lost };
+        },
+        { weight: 1 + leases.length },
+      );
+    },
+
+    deregister({ workerId, incarnation }) {
+      return writer.write(() => {
+        if (get(workerId)?.incarnation !== incarnation) return;
+        db.sql(SET_OFFLINE).run(clock(), ns, workerId, incarnation);
+        slots.dropOfWorker(workerId, incarnation);
+        fleet.bumpRevision();
+      });
+    },
+
+    prune({ offlineMs }) {
+      return writer.write(() => {
+        const now = clock();
+        const gone = db.sql(OFFLINE).all<[string]>(ns, now - offlineMs);
+        for (const [id] of gone) {
+          db.sql(DROP).run(ns, id);
+          db.sql(DROP_MANIFESTS).run(ns, id);
+          slots.dropOfWorker(id);
+        }
+        db.sql(DROP_GENERATIONS).run(ns, now - REMEMBER_GENERATION_MS);
+        if (gone.length > 0) fleet.bumpRevision();
+        return { removed: gone.length };
+      });
+    },
+
+    records() {
+      return db
+        .sql(ALL)
+        .all<[number, number, number, string, string]>(ns)
+        .map(([generation, lastSeenAt, expiresAt, info, slotsText]) => ({
+          ...(JSON.parse(info) as WorkerInfo),
+          generation,
+          lastSeenAt,
+          expiresAt,
+          slots: JSON.parse(slotsText) as SlotStatus[],
+        }));
+    },
+
+    manifests() {
+      const rows = db.sql(MANIFESTS).all<[string, string]>(ns);
+      return Object.fromEntries(rows.map(([id, text]) => [id, JSON.parse(text) as Manifest[]]));
+    },
+  };
+}

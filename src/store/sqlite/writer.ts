@@ -1,0 +1,240 @@
+import { FleetError } from "../../errors.ts";
+import { after, monotonicMs } from "../../internal/timers.ts";
+import type { Database } from "./database.ts";
+import { callError, isBusy, isFileFault, unavailable } from "./errors.ts";
+import { rollback } from "./migrate.ts";
+import { busyWaitMs } from "./retry.ts";
+
+/**
+ * All calls of one connection pass through one queue, in the order in which they were made.
+ *
+ * The calls of one turn of the event loop travel together: leading reads in one read transaction, everything from the first
+ * write on in one `BEGIN IMMEDIATE` transaction, in portions short enough to hold neither the event loop nor the lock for
+ * long. While another process has the lock, the queue waits and tries again with timers, never inside SQLite; a call whose
+ * deadline passes meanwhile fails, and was certainly not applied.
+ */
+export interface Writer {
+  /** Runs `work` in a write transaction. `weight`: about how many rows it touches; `bytes`: how much memory it holds. */
+  write<T>(work: () => T, options?: WriteOptions<T>): Promise<T>;
+  /** Runs `work`, which must not write, on one consistent state that includes all calls made before. */
+  read<T>(work: () => T): Promise<T>;
+  /** Takes part in every transaction. */
+  join(participant: Participant): void;
+  /** Lets accepted calls settle; later ones fail with `FLEET_CLOSED`. */
+  close(): Promise<void>;
+}
+
+export interface WriteOptions<T> {
+  weight?: number;
+  bytes?: number;
+  /** Tried without the lock first; an answer other than undefined makes the write needless. */
+  shortcut?: () => T | undefined;
+}
+
+/** A part that gathers changes in memory during a transaction. */
+export interface Participant {
+  /** Writes what was gathered; the transaction is still open. */
+  flush(): void;
+  /** The transaction is durable: forget what was gathered, tell who waits. */
+  committed(): void;
+  /** Nothing of it happened: forget. */
+  rolledBack(): void;
+}
+
+const MAX_WEIGHT = 1000;
+const MAX_MS = 5;
+/** What may wait in memory while the lock cannot be had. */
+const MAX_QUEUED_CALLS = 50_000;
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+
+/** Taken at load, so that tests with fake timers do not stop the store. */
+const soon = setImmediate;
+
+interface Job {
+  write: boolean;
+  weight: number;
+  bytes: number;
+  deadline: number;
+  /** Runs in a transaction of its own, because it was in one that failed. */
+  alone: boolean;
+  work: () => unknown;
+  shortcut?: () => unknown;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+export function createWriter(
+  db: Database,
+  options: { deadlineMs: number; afterCommit?: () => void },
+): Writer {
+  const { deadlineMs, afterCommit } = options;
+  const participants: Participant[] = [];
+  let queue: Job[] = [];
+  let queuedBytes = 0;
+  let scheduled = false;
+  let refusals = 0;
+  let closed = false;
+  let onEmpty: (() => void) | undefined;
+
+  function enqueue<T>(job: Pick<Job, "write" | "work" | "shortcut">, weight = 1, bytes = 0): Promise<T> {
+    if (closed) return Promise.reject(new FleetError("FLEET_CLOSED", `store ${db.name} was closed`));
+    if (queue.length >= MAX_QUEUED_CALLS || queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      const what = `${queue.length} calls, ${Math.round(queuedBytes / 1024)} KiB`;
+      return Promise.reject(
+        new FleetError("FLEET_STORE_BUSY", `store ${db.name} does not keep up: ${what} are waiting already`, {
+          retryable: true,
+        }),
+      );
+    }
+    return new Promise<T>((resolve, reject) => {
+      const deadline = monotonicMs() + deadlineMs;
+      const settle = { resolve: resolve as (value: unknown) => void, reject };
+      queue.push({ ...job, ...settle, weight, bytes, deadline, alone: false });
+      queuedBytes += bytes;
+      schedule();
+    });
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    soon(turn);
+  }
+
+  function turn(): void {
+    scheduled = false;
+    try {
+      db.file?.check();
+      answerReads();
+      if (queue.length > 0) commitPortion(takePortion());
+      refusals = 0;
+    } catch (error) {
+      if (isBusy(error)) return waitForLock();
+      failAll(error);
+    }
+    if (queue.length > 0) schedule();
+    else onEmpty?.();
+  }
+
+  /** Answers calls at the head of the queue for as long as they need no lock. */
+  function answerReads(): void {
+    const first = queue[0];
+    if (first === undefined || (first.write && first.shortcut === undefined)) return;
+    db.exec("BEGIN");
+    let done = 0;
+    try {
+      const until = monotonicMs() + MAX_MS;
+      for (const job of queue) {
+        if (!answered(job)) break;
+        done++;
+        if (monotonicMs() >= until) break;
+      }
+    } finally {
+      rollback(db);
+      for (const job of queue.splice(0, done)) queuedBytes -= job.bytes;
+    }
+  }
+
+  function answered(job: Job): boolean {
+    const work = job.write ? job.shortcut : job.work;
+    if (work === undefined) return false;
+    try {
+      const value = work();
+      if (job.write && value === undefined) return false;
+      job.resolve(value);
+    } catch (error) {
+      if (isBusy(error)) throw error;
+      job.reject(callError(error, db.name));
+    }
+    return true;
+  }
+
+  /** The next calls to share a transaction; they leave the queue. */
+  function takePortion(): Job[] {
+    // Begun before any call is taken: when the lock is refused, the queue is as it was.
+    db.exec("BEGIN IMMEDIATE");
+    let weight = 0;
+    let count = 0;
+    for (const job of queue) {
+      if (count > 0 && (job.alone || weight + job.weight > MAX_WEIGHT)) break;
+      weight += job.weight;
+      count++;
+      if (job.alone) break;
+    }
+    return queue.splice(0, count);
+  }
+
+  function commitPortion(portion: Job[]): void {
+    const until = monotonicMs() + MAX_MS;
+    const values: unknown[] = [];
+    try {
+      for (const job of portion) {
+        values.push(job.work());
+        if (monotonicMs() >= until) break;
+      }
+      for (const participant of participants) participant.flush();
+      db.exec("COMMIT");
+    } catch (error) {
+      rollback(db);
+      for (const participant of participants) participant.rolledBack();
+      return blame(portion, error);
+    }
+    queue.unshift(...portion.splice(values.length));
+    for (const [index, job] of portion.entries()) {
+      queuedBytes -= job.bytes;
+      job.resolve(values[index]);
+    }
+    for (const participant of participants) participant.committed();
+    afterCommit?.();
+  }
+
+  /** A transaction failed: its calls go again, each alone, so that only the guilty one fails. */
+  function blame(portion: Job[], error: unknown): void {
+    if (portion.length > 1 && !isFileFault(error)) {
+      for (const job of portion) job.alone = true;
+      queue.unshift(...portion);
+      return;
+    }
+    for (const job of portion) {
+      queuedBytes -= job.bytes;
+      job.reject(callError(error, db.name));
+    }
+  }
+
+  function waitForLock(): void {
+    const now = monotonicMs();
+    const late = queue.filter((job) => job.deadline <= now);
+    if (late.length > 0) {
+      queue = queue.filter((job) => job.deadline > now);
+      for (const job of late) {
+        queuedBytes -= job.bytes;
+        const why = `other processes kept it locked for ${deadlineMs / 1000} s; nothing of this call was written`;
+        job.reject(unavailable(db.name, why, { retryable: true }));
+      }
+    }
+    if (queue.length === 0) return onEmpty?.();
+    scheduled = true;
+    after(busyWaitMs(refusals++), turn);
+  }
+
+  function failAll(error: unknown): void {
+    const failed = queue;
+    queue = [];
+    queuedBytes = 0;
+    for (const job of failed) job.reject(callError(error, db.name));
+  }
+
+  return {
+    write: (work, { weight, bytes, shortcut } = {}) =>
+      enqueue({ write: true, work, shortcut }, weight, bytes),
+    read: (work) => enqueue({ write: false, work }),
+    join: (participant) => void participants.push(participant),
+    close() {
+      closed = true;
+      if (queue.length === 0) return Promise.resolve();
+      return new Promise((resolve) => {
+        onEmpty = resolve;
+      });
+    },
+  };
+}
