@@ -1,0 +1,151 @@
+/**
+ * One connection, from its making to its loss: it never reconnects by itself, so what was sent on it and what was not is known
+ * at every moment. `keepConnected` makes the next one.
+ */
+import { createClient } from "@redis/client";
+import { FleetError } from "../../errors.ts";
+import { closed, refused, textOf, unanswered } from "./errors.ts";
+import type { Address, Target } from "./target.ts";
+
+export interface ConnectionSettings {
+  target: Target;
+  deadlineMs: number;
+  /** Name by which `CLIENT LIST` shows it. */
+  name: string;
+}
+
+type Client = ReturnType<typeof makeClient>;
+
+export class Connection {
+  readonly address: Address;
+  readonly #client: Client;
+  readonly #target: Target;
+  #lost = false;
+  #onLost: (why: string) => void = () => undefined;
+
+  private constructor(client: Client, address: Address, target: Target) {
+    this.#client = client;
+    this.address = address;
+    this.#target = target;
+    client.on("error", (error: unknown) => this.drop(textOf(error, target)));
+    client.on("end", () => this.drop("the connection was closed"));
+  }
+
+  /**
+   * Connects, logs in and looks at what answers. Fails within the deadline with `FLEET_STORE_UNAVAILABLE`, `FLEET_STORE_AUTH`
+   * or `FLEET_STORE_INCOMPATIBLE`. `onLost` is called once, when an opened connection goes.
+   */
+  static async open(
+    address: Address,
+    settings: ConnectionSettings,
+    onLost: (connection: Connection, why: string) => void,
+    signal: AbortSignal,
+  ): Promise<Connection> {
+    const { target, deadlineMs } = settings;
+    const client = makeClient(address, settings);
+    // Without a listener the client's error events would end the process.
+    client.on("error", () => undefined);
+    const abandon = () => client.destroy();
+    const timer = setTimeout(abandon, deadlineMs);
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      await client.connect();
+      checkServer(await client.sendCommand<Record<string, unknown>>(["HELLO"]), target);
+      const connection = new Connection(client, address, target);
+      if (!client.isReady) throw new Error("the connection was closed at once");
+      connection.#onLost = (why) => onLost(connection, why);
+      return connection;
+    } catch (error) {
+      client.destroy();
+      if (signal.aborted) throw closed(target);
+      throw openingError(error, target);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  get isUsable(): boolean {
+    return !this.#lost && this.#client.isReady;
+  }
+
+  /** Sends a command; commands of one tick travel together. The error, if any, is the client's own: see `errors.ts`. */
+  send(args: readonly string[]): Promise<unknown> {
+    return this.#client.sendCommand(args);
+  }
+
+  async subscribe(channel: string, onMessage: (text: string, channel: string) => void): Promise<void> {
+    await this.#client.subscribe(channel, onMessage);
+  }
+
+  async unsubscribe(channel: string): Promise<void> {
+    await this.#client.unsubscribe(channel);
+  }
+
+  async psubscribe(pattern: string, onMessage: (text: string, channel: string) => void): Promise<void> {
+    await this.#client.pSubscribe(pattern, onMessage);
+  }
+
+  async punsubscribe(pattern: string): Promise<void> {
+    await this.#client.pUnsubscribe(pattern);
+  }
+
+  /** Gives it up. Commands without an answer fail. */
+  drop(why: string): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.#onLost(this.#target.scrub(why));
+    this.#client.destroy();
+  }
+}
+
+function makeClient({ host, port }: Address, { target, deadlineMs, name }: ConnectionSettings) {
+  // An idle link is tried every so often, and one that stays silent for longer than a try plus a deadline is taken for dead:
+  // a half-open one would otherwise never be noticed by a subscriber.
+  const pingInterval = Math.max(250, Math.min(5000, deadlineMs));
+  return createClient({
+    RESP: 3,
+    name,
+    socket: {
+      ...(target.tls ? { tls: true as const } : {}),
+      host,
+      port,
+      noDelay: true,
+      connectTimeout: deadlineMs,
+      socketTimeout: pingInterval + Math.min(5000, deadlineMs),
+      reconnectStrategy: false,
+    },
+    ...(target.username === undefined ? {} : { username: target.username }),
+    ...(target.password === undefined ? {} : { password: target.password }),
+    database: target.database,
+    pingInterval,
+    disableOfflineQueue: true,
+    maintNotifications: "disabled",
+    // No timer per command: see `calls.ts`. Undefined would mean the client's default of 5 s.
+    commandOptions: { timeout: 0 },
+  });
+}
+
+function checkServer(hello: Record<string, unknown>, target: Target): void {
+  const version = String(hello["version"]);
+  const refuse = (why: string) => new FleetError("FLEET_STORE_INCOMPATIBLE", `${target.shown} ${why}`);
+  if (!(Number.parseInt(version, 10) >= 7))
+    throw refuse(`is version ${version}: Redis or Valkey >= 7.0 is needed`);
+  if (hello["mode"] === "sentinel") throw refuse("is a sentinel, not a server");
+  if (hello["mode"] === "cluster" && !target.cluster) {
+    throw refuse("belongs to a cluster: use redis+cluster:// in the address");
+  }
+  if (hello["mode"] !== "cluster" && target.cluster) {
+    throw refuse("is no cluster: use redis:// in the address");
+  }
+}
+
+function openingError(error: unknown, target: Target): Error {
+  if (error instanceof FleetError) return error;
+  const text = textOf(error, target);
+  if (/unknown command [`'"]?HELLO/i.test(text)) {
+    return new FleetError("FLEET_STORE_INCOMPATIBLE", `${target.shown} is older than Redis 7.0`);
+  }
+  const reply = /^[A-Z]{3,} /.test(text) ? refused(text, target) : undefined;
+  return reply ?? unanswered(target, text, false);
+}

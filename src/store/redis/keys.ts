@@ -1,0 +1,114 @@
+/**
+ * Every key and channel name of the Redis back end is made here and nowhere else.
+ *
+ * `<p>` is the namespace prefix: empty, or `prod:`. The braces hold a primitive's whole key, so all that belongs to it hashes to
+ * one cluster slot: `prod:stream:x` and `{prod:stream:x}:meta` do.
+ */
+import { checkNamespace } from "../../contracts/name.ts";
+import { FleetError } from "../../errors.ts";
+
+export interface StreamKeys {
+  /** ZSET: member = envelope, score = store time in ms plus what keeps push order strict. */
+  stream: string;
+  /** HASH: bounds, last score, counters. */
+  meta: string;
+  /** HASH producer -> `<seq>|<store ms>`: which calls were applied already. */
+  ops: string;
+  /** LIST of entries that a consumer could not use, newest first. */
+  quarantine: string;
+  /** Channel: the stream went from empty to filled. */
+  hint: string;
+}
+
+export interface FleetKeys {
+  /** HASH: fleet id, schema version, revision, last fencing token. */
+  meta: string;
+  /** HASH worker id -> what it said of itself (JSON). */
+  workers: string;
+  /** HASH worker id -> `<generation>|<last seen>|<expires at>|<incarnation>`. */
+  beats: string;
+  /** HASH worker id -> manifests (JSON). */
+  manifests: string;
+  /** HASH worker id -> status of its slots (JSON). */
+  observed: string;
+  /** HASH automation -> `<generation>|<JSON>`. */
+  desired: string;
+  /** STRING: all assignments (JSON). */
+  assignments: string;
+  /** HASH `<automation>/<slot>` -> `<worker id>|<incarnation>|<token>|<expires at>`. */
+  leases: string;
+  /** STRING `<candidate>|<token>|<expires at>`. */
+  leader: string;
+  /** HASH `<automation>/<slot>` -> a slot's durable value (JSON). */
+  state: string;
+  /** SET of the names of all declared streams. */
+  streams: string;
+  /** Channel: the revision has grown. */
+  hint: string;
+}
+
+export interface Keys {
+  stream(name: string): StreamKeys;
+  fleet: FleetKeys;
+  /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
+  eventSeqs: string;
+  /** Channel of a topic, or pattern of channels for a topic pattern. */
+  event(topic: string): string;
+  /** Patterns that together find every key of this namespace, and possibly keys of others: filter with `owns`. */
+  scanPatterns: readonly string[];
+  /** Whether a key is one of this namespace's, by exact grammar. */
+  owns(key: string): boolean;
+}
+
+/**
+ * `stream:` as a namespace would make `{stream:fleet}:meta` both the registry of that namespace and the meta of a stream `fleet`
+ * outside all namespaces.
+ */
+const RESERVED_NAMESPACES = new Set(["stream", "queue", "pool", "lock", "counter", "limit", "event"]);
+
+const NAME = "[a-z0-9][a-z0-9._-]*";
+const TAGGED = `(?:stream|queue|pool|lock|counter|limit):${NAME}|events|fleet`;
+
+export function redisKeys(namespace: string): Keys {
+  checkNamespace(namespace);
+  if (RESERVED_NAMESPACES.has(namespace)) {
+    throw new FleetError(
+      "FLEET_NAME_INVALID",
+      `namespace ${JSON.stringify(namespace)} is reserved: its keys could be mistaken for those of a ${namespace}; choose another`,
+    );
+  }
+  const p = namespace === "" ? "" : `${namespace}:`;
+  const prefix = p.replaceAll(".", "\\.");
+  const own = new RegExp(`^(?:${prefix}stream:${NAME}|\\{${prefix}(?:${TAGGED})\\}(?::.*)?)$`, "s");
+  const fleet = (part: string) => `{${p}fleet}:${part}`;
+  return {
+    stream: (name) => {
+      const stream = `${p}stream:${name}`;
+      return {
+        stream,
+        meta: `{${stream}}:meta`,
+        ops: `{${stream}}:ops`,
+        quarantine: `{${stream}}:quarantine`,
+        hint: `{${stream}}:hint`,
+      };
+    },
+    fleet: {
+      meta: fleet("meta"),
+      workers: fleet("workers"),
+      beats: fleet("beats"),
+      manifests: fleet("manifests"),
+      observed: fleet("observed"),
+      desired: fleet("desired"),
+      assignments: fleet("assignments"),
+      leases: fleet("leases"),
+      leader: fleet("leader"),
+      state: fleet("state"),
+      streams: fleet("streams"),
+      hint: fleet("hint"),
+    },
+    eventSeqs: `{${p}events}:seq`,
+    event: (topic) => `${p}event:${topic}`,
+    scanPatterns: [`${p}stream:*`, `{${p}*`],
+    owns: (key) => own.test(key),
+  };
+}

@@ -1,0 +1,192 @@
+import { FleetError } from "../../errors.ts";
+import type { Manifest } from "../../protocol/manifest.ts";
+import { slotKey } from "../../protocol/spec.ts";
+import type { HeldLease, Registry } from "../store.ts";
+import { hashOf, type ViewReply, viewOf } from "./fleet-view.ts";
+import type { RedisParts } from "./parts.ts";
+
+export function redisRegistry({ link, run, keys, identity, subscriber }: RedisParts): Registry {
+  const { meta, workers, beats, manifests, observed, desired, assignments, leases, leader, state, hint } =
+    keys.fleet;
+  /** Where a script announces that the revision has grown, and as which fleet. */
+  const announce = () => ({ hint, fleet: identity.id });
+
+  return {
+    async register({ worker, manifests: published, ttlMs }) {
+      checkIncarnation(worker.incarnation);
+      const reply = await run<RegisterReply>("fleet-register", {
+        keys: { meta, workers, beats, manifests, observed },
+        args: {
+          ...announce(),
+          id: worker.id,
+          incarnation: worker.incarnation,
+          info: JSON.stringify(worker),
+          manifests: JSON.stringify(published),
+          ttlMs: String(ttlMs),
+        },
+        repeatable: true,
+      });
+      if (reply[0] === "registered")
+        return { outcome: reply[0], generation: reply[1], now: Number(reply[2]) };
+      const { host, pid } = JSON.parse(reply[1]) as { host: string; pid: number };
+      return { outcome: reply[0], host, pid, lastSeenAt: Number(reply[2]) };
+    },
+
+    async beat({ workerId, incarnation, ttlMs, leaseMs, leases: held, slots }) {
+      const [outcome, now, revision, ...lost] = await run<(string | number)[]>("fleet-beat", {
+        keys: { meta, beats, leases, observed },
+        args: {
+          ...announce(),
+          id: workerId,
+          incarnation,
+          ttlMs: String(ttlMs),
+          leaseMs: String(leaseMs),
+          slots: slots === undefined ? "" : JSON.stringify(slots),
+        },
+        rest: held.flatMap((lease) => [slotKey(lease), lease.token]),
+        repeatable: true,
+      });
+      if (outcome === "ok") {
+        return {
+          outcome,
+          now: Number(now),
+          revision: Number(revision),
+          lost: lost.map((index) => held[Number(index)] as HeldLease),
+        };
+      }
+      // A worker that was known is not: the store may have come back empty, and then the fleet's id is gone as well.
+      void identity.reseed();
+      return { outcome: "unknown" };
+    },
+
+    async deregister({ workerId, incarnation }) {
+      await run("fleet-deregister", {
+        keys: { meta, beats, leases, observed },
+        args: { ...announce(), id: workerId, incarnation },
+        repeatable: true,
+      });
+    },
+
+    async pruneWorkers({ offlineMs }) {
+      const removed = await run<number>("fleet-prune-workers", {
+        keys: { meta, workers, beats, manifests, observed },
+        args: { ...announce(), offlineMs: String(offlineMs) },
+        repeatable: true,
+      });
+      return { removed };
+    },
+
+    async claimSlots({ workerId, incarnation, leaseMs, slots }) {
+      if (slots.length === 0) return [];
+      checkIncarnation(incarnation);
+      const tokens = await run<string[]>("fleet-claim-slots", {
+        keys: { meta, leases },
+        args: { id: workerId, incarnation, leaseMs: String(leaseMs) },
+        rest: slots.map(slotKey),
+        // A repeat would find the slots taken, by itself, and not answer the tokens.
+        repeatable: false,
+      });
+      return slots
+        .map(({ automation, slotId }, i): HeldLease => ({ automation, slotId, token: tokens[i] as string }))
+        .filter((lease) => lease.token !== "");
+    },
+
+    async releaseSlots({ leases: held }) {
+      if (held.length === 0) return;
+      await run("fleet-release-slots", {
+        keys: { leases },
+        rest: held.flatMap((lease) => [slotKey(lease), lease.token]),
+        repeatable: true,
+      });
+    },
+
+    async view() {
+      const reply = await run<ViewReply>("fleet-view", {
+        keys: { meta, workers, beats, observed, desired, assignments, leases, leader },
+        repeatable: true,
+      });
+      return viewOf(reply);
+    },
+
+    async revision() {
+      return Number(await link.call(["HGET", meta, "revision"], { repeatable: true, key: meta }));
+    },
+
+    async manifests() {
+      const found = await link.call(["HGETALL", manifests], { repeatable: true, key: manifests });
+      return hashOf(
+        Object.entries(found as Record<string, string>),
+        (text) => JSON.parse(text) as Manifest[],
+      );
+    },
+
+    async putDesired({ name, desired: wanted, expected }) {
+      return run<"stored" | "conflict">("fleet-put-desired", {
+        keys: { meta, desired },
+        args: {
+          ...announce(),
+          name,
+          expected: String(expected),
+          generation: String(wanted.generation),
+          json: JSON.stringify(wanted),
+        },
+        repeatable: true,
+      });
+    },
+
+    async lead({ candidate, leaseMs }) {
+      const [leading, token, holder] = await run<[number, string, string]>("fleet-lead", {
+        keys: { meta, leader },
+        args: { candidate, leaseMs: String(leaseMs) },
+        repeatable: true,
+      });
+      return { leading: leading === 1, token, leader: holder };
+    },
+
+    async resign({ candidate }) {
+      await run("fleet-resign", { keys: { leader }, args: { candidate }, repeatable: true });
+    },
+
+    async putAssignments({ assignments: wanted, token }) {
+      return run<"stored" | "not-leader">("fleet-put-assignments", {
+        keys: { meta, leader, assignments },
+        args: { ...announce(), token, json: JSON.stringify(wanted) },
+        repeatable: true,
+      });
+    },
+
+    async getState(slot) {
+      const value = await link.call(["HGET", state, slotKey(slot)], { repeatable: true, key: state });
+      return (value as string | null) ?? undefined;
+    },
+
+    async setState({ token, value, ...slot }) {
+      return run<"stored" | "lease-lost">("fleet-set-state", {
+        keys: { leases, state },
+        // JSON text is never empty, so "" can mean none.
+        args: { slot: slotKey(slot), token, value: value ?? "" },
+        repeatable: true,
+      });
+    },
+
+    watch(onHint) {
+      return subscriber.listen("channel", hint, {
+        onMessage: (fleet) => {
+          if (fleet === identity.id) onHint();
+        },
+        onRestored: onHint,
+      });
+    },
+  };
+}
+
+type RegisterReply = ["registered", generation: number, now: string] | ["taken", info: string, seen: string];
+
+/** It stands between bars in the values of leases. */
+function checkIncarnation(incarnation: string): void {
+  if (incarnation !== "" && !incarnation.includes("|")) return;
+  throw new FleetError(
+    "FLEET_OPTION_INVALID",
+    `incarnation: ${JSON.stringify(incarnation)} is empty or has a "|" in it`,
+  );
+}

@@ -1,0 +1,131 @@
+/**
+ * Lua scripts, called by the names of their keys and arguments. Each `.lua` file opens with
+ *
+ *     -- <what it does>
+ *     -- USES clock                      preludes put before it, if any
+ *     -- KEYS stream, meta               names, in the order of KEYS[1], KEYS[2], …
+ *     -- ARGV clock, n, entries...       names, in the order of ARGV[1], …; the last may stand for any number
+ *     -- ->   what it answers
+ *
+ * `scripts.test.ts` compares these lines with the body.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { StoreOptions } from "../store.ts";
+import type { Link } from "./link.ts";
+
+export const SCRIPT_NAMES = [
+  "event-publish",
+  "fleet-beat",
+  "fleet-claim-slots",
+  "fleet-deregister",
+  "fleet-lead",
+  "fleet-open",
+  "fleet-prune-workers",
+  "fleet-put-assignments",
+  "fleet-put-desired",
+  "fleet-register",
+  "fleet-release-slots",
+  "fleet-resign",
+  "fleet-set-state",
+  "fleet-view",
+  "now",
+  "stream-declare",
+  "stream-length",
+  "stream-peek",
+  "stream-pop",
+  "stream-push",
+  "stream-quarantine",
+  "stream-stats",
+  "stream-sweep",
+] as const;
+export type ScriptName = (typeof SCRIPT_NAMES)[number];
+
+export interface ScriptHeader {
+  uses: readonly string[];
+  keys: readonly string[];
+  args: readonly string[];
+  /** The last argument stands for any number of values. */
+  variadic: boolean;
+}
+
+interface Script extends ScriptHeader {
+  text: string;
+  sha: string;
+}
+
+export interface ScriptCall {
+  keys: Record<string, string>;
+  args?: Record<string, string>;
+  /** Values of the argument that stands for any number. */
+  rest?: readonly string[];
+  /** See `CallOptions`. */
+  repeatable: boolean;
+}
+
+/** Runs a script and answers what it returned; on a server that does not know it (restarted, flushed, new) it is sent along. */
+export type RunScript = <T>(name: ScriptName, call: ScriptCall) => Promise<T>;
+
+export function readLua(name: string): string {
+  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");
+}
+
+export function parseHeader(text: string): ScriptHeader {
+  const list = (word: string) => {
+    const line = new RegExp(`^-- ${word} (.*)$`, "m").exec(text)?.[1] ?? "";
+    return line
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== "");
+  };
+  const args = list("ARGV");
+  const variadic = args.at(-1)?.endsWith("...") === true;
+  return {
+    uses: list("USES"),
+    keys: list("KEYS"),
+    args: args.map((name) => name.replace("...", "")),
+    variadic,
+  };
+}
+
+function load(name: ScriptName): Script {
+  const body = readLua(name);
+  const header = parseHeader(body);
+  const text = [...header.uses.map(readLua), body].join("\n");
+  return { ...header, text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
+/** `clock`: what the scripts' argument of that name holds; see `clock.lua`. */
+export function scriptRunner(link: Link, clock: () => string): RunScript {
+  const scripts = new Map<ScriptName, Script>(SCRIPT_NAMES.map((name) => [name, load(name)]));
+  return <T>(name: ScriptName, { keys, args = {}, rest = [], repeatable }: ScriptCall) => {
+    const script = scripts.get(name) as Script;
+    const sent = ["EVALSHA", script.sha, String(script.keys.length)];
+    for (const key of script.keys) sent.push(given(keys, key, name));
+    const fixed = script.variadic ? script.args.length - 1 : script.args.length;
+    for (let i = 0; i < fixed; i++) {
+      const arg = script.args[i] as string;
+      sent.push(arg === "clock" ? clock() : given(args, arg, name));
+    }
+    const whole = rest.length === 0 ? sent : sent.concat(rest);
+    return link.call(whole, {
+      repeatable,
+      key: sent[3] as string,
+      withoutScript: () => ["EVAL", script.text, ...whole.slice(2)],
+    }) as Promise<T>;
+  };
+}
+
+function given(values: Record<string, string>, name: string, script: string): string {
+  const value = values[name];
+  if (value === undefined) throw new Error(`script ${script}: no value for ${name}`);
+  return value;
+}
+
+/** The `clock` argument: empty for the server's clock, `+n` or `-n` to shift it, `=n` for one that stands still. */
+export function clockArgument(options: Pick<StoreOptions, "clockOffsetMs" | "frozenNow">): () => string {
+  const { clockOffsetMs = 0, frozenNow } = options;
+  if (frozenNow !== undefined) return () => `=${Math.floor(frozenNow())}`;
+  const shift = clockOffsetMs === 0 ? "" : `${clockOffsetMs > 0 ? "+" : ""}${Math.floor(clockOffsetMs)}`;
+  return () => shift;
+}
