@@ -1,0 +1,65 @@
+// The one place that knows exit codes, and how an error is shown.
+import { type ErrorCode, isFleetError } from "../errors.ts";
+import { redactText } from "../internal/redact.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, unauthorised: 4, forced: 5 } as const;
+
+const BY_CODE: Partial<Record<ErrorCode, number>> = {
+  FLEET_NAME_INVALID: EXIT.usage,
+  FLEET_OPTION_INVALID: EXIT.usage,
+  FLEET_NOT_AVAILABLE: EXIT.usage,
+  FLEET_SCHEMA_INVALID: EXIT.usage,
+  FLEET_DEFINITION_INVALID: EXIT.usage,
+  FLEET_CONFIG_INVALID: EXIT.usage,
+  FLEET_STORE_URL_INVALID: EXIT.usage,
+  FLEET_PROJECT_INVALID: EXIT.usage,
+  FLEET_USAGE: EXIT.usage,
+  FLEET_STORE_UNAVAILABLE: EXIT.unreachable,
+  FLEET_STORE_BUSY: EXIT.unreachable,
+  FLEET_STORE_AUTH: EXIT.unauthorised,
+};
+
+/** A command that could not do what was asked, though nothing is wrong with its arguments or the store. */
+export class CommandFailed extends Error {
+  override readonly name = "CommandFailed";
+  /** For `--json`. */
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function exitCodeOf(error: unknown): number {
+  return isFleetError(error) ? (BY_CODE[error.code] ?? EXIT.failed) : EXIT.failed;
+}
+
+/** What a user is told of an error: with `json` one object, else the message, and for an unexpected one its stack. */
+export function errorText(error: unknown, json: boolean): string {
+  const { code, message, stack } = partsOf(error);
+  if (json) return `${JSON.stringify({ code, message: redactText(message) })}\n`;
+  const known = isFleetError(error) || error instanceof CommandFailed;
+  const detail = known || stack === undefined ? "" : `\n${stack.split("\n").slice(1).join("\n")}`;
+  return `fleet: ${visible(redactText(message + detail))}\n`;
+}
+
+/** Prints an error and answers the exit code for it. */
+export function reportError(error: unknown, terminal: Terminal): number {
+  const text = errorText(error, terminal.json);
+  terminal.complain(terminal.json ? text : text.replace(/^fleet:/, terminal.colors(2).red("fleet:")));
+  return exitCodeOf(error);
+}
+
+function partsOf(error: unknown): { code: string; message: string; stack?: string | undefined } {
+  if (!(error instanceof Error)) return { code: "FAILED", message: String(error) };
+  const { code } = error as { code?: unknown };
+  return { code: typeof code === "string" ? code : "FAILED", message: error.message, stack: error.stack };
+}
+
+/** Line feeds and tabs stay (code frames have them); other control characters could play tricks on the terminal. */
+function visible(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
+}

@@ -1,0 +1,126 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { FleetError, messageOf } from "../errors.ts";
+import type { Log } from "../internal/log.ts";
+import { writeIgnoreFile } from "../project/build.ts";
+import { loadProject, newMemory, type Project } from "../project/project.ts";
+import type { Store } from "../store/store.ts";
+import { startWorker, type Worker } from "../worker/worker.ts";
+import { reloadOnSave } from "./dev.ts";
+import { openLog } from "./log.ts";
+import { addRunOptions, type RunFlags } from "./run-options.ts";
+import { listenForSignals, untilDrained } from "./shutdown.ts";
+import { chooseTarget, openForWorker, type Target } from "./target.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** `fleet up`, `fleet worker` and `fleet dev`: a worker process on the store. */
+export function addRun(program: Command, terminal: Terminal): void {
+  const commands = [
+    {
+      name: "up",
+      about: "run automations on this machine",
+      example: "fleet up\n  fleet up automations/*.ts",
+    },
+    {
+      name: "worker",
+      about: "run automations as one worker of many",
+      example: "fleet worker --store redis://localhost:6379 --only scraper --capacity 20",
+    },
+    { name: "dev", about: "as up, and load changed files when they are saved", example: "fleet dev" },
+  ];
+  for (const { name, about, example } of commands) {
+    addRunOptions(program.command(`${name} [files...]`).description(about))
+      .addHelpText(
+        "after",
+        `\nFiles or globs take the place of those that fleet.config.ts lists.\n\nExamples:\n  ${example}`,
+      )
+      .action((files: string[], _options, command: Command) =>
+        run({ files, flags: command.optsWithGlobals<RunFlags>(), terminal, dev: name === "dev" }),
+      );
+  }
+}
+
+interface Run {
+  files: readonly string[];
+  flags: RunFlags;
+  terminal: Terminal;
+  dev: boolean;
+}
+
+/** Runs until a signal ends it. The exit code says whether the drain had to be forced. */
+async function run({ files, flags, terminal, dev }: Run): Promise<void> {
+  const log = openLog(terminal, flags.logLevel);
+  const memory = dev ? newMemory() : undefined;
+  const load = () =>
+    loadProject({ cwd: process.cwd(), config: flags.config, files, only: flags.only, memory });
+  const project = await load();
+  const target = chooseTarget(flags, project);
+  const dataDir = makeDataDir(project.dir);
+  const store = await openForWorker(target, log);
+  const signals = listenForSignals();
+  try {
+    const worker = await start({ project, target, store, dataDir, flags, log });
+    const reloading = dev ? reloadOnSave({ project, load, worker, log, terminal }) : undefined;
+    process.exitCode = await untilDrained({ worker, signals, log, drainSeconds: flags.drainSeconds });
+    await reloading?.close();
+  } finally {
+    signals.close();
+    await closeStore(store, log);
+  }
+}
+
+interface Start {
+  project: Project;
+  target: Target;
+  store: Store;
+  dataDir: string;
+  flags: RunFlags;
+  log: Log;
+}
+
+async function start({ project, target, store, dataDir, flags, log }: Start): Promise<Worker> {
+  const { program } = project;
+  const worker = await startWorker({
+    store,
+    storeUrl: target.url,
+    program,
+    log,
+    dataDir,
+    ...(flags.id === undefined ? {} : { id: flags.id }),
+    ...(flags.capacity === undefined ? {} : { capacity: flags.capacity }),
+    ...(flags.labels === undefined ? {} : { labels: flags.labels }),
+  });
+  const names = program.automations.map(({ manifest }) => manifest.name).join(", ");
+  const space = target.namespace === "" ? "" : `, namespace ${target.namespace}`;
+  log.info(`running ${names} on ${target.shown}${space} as worker ${worker.id}`);
+  return worker;
+}
+
+/** `.fleet/` beside the config, or where `FLEET_DATA_DIR` says. */
+function makeDataDir(dir: string): string {
+  const own = process.env.FLEET_DATA_DIR;
+  const dataDir = own === undefined || own === "" ? join(dir, ".fleet") : own;
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    writeIgnoreFile(dataDir);
+  } catch (error) {
+    throw new FleetError(
+      "FLEET_CONFIG_INVALID",
+      `cannot make the data folder ${dataDir}: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  return dataDir;
+}
+
+/** A store that is away must not keep a drained worker from ending. */
+async function closeStore(store: Store, log: Log): Promise<void> {
+  try {
+    await store.close();
+  } catch (error) {
+    log.warn("the store did not close cleanly", { error: messageOf(error) });
+  }
+}

@@ -1,0 +1,95 @@
+// Which store and namespace a command works on: flag before environment before config file before default.
+import { existsSync } from "node:fs";
+import { FleetError } from "../errors.ts";
+import type { Log } from "../internal/log.ts";
+import { redactUrl } from "../internal/redact.ts";
+import { loadSettings } from "../project/project.ts";
+import { absoluteAddress, DEFAULT_STORE, sqliteFile } from "../project/store-address.ts";
+import { openStore, storeKind } from "../store/open.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreFlags } from "./options.ts";
+
+/** A store, named but not opened. */
+export interface Target {
+  /** Address that is right in any folder; may hold a password. */
+  url: string;
+  /** The address as it was given, without user and password. */
+  shown: string;
+  namespace: string;
+}
+
+/** What a project's config file says about its store. */
+export interface Settings {
+  /** The project's folder: what its relative addresses start from. */
+  dir: string;
+  store: string | undefined;
+  namespace: string | undefined;
+}
+
+export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
+  const typed = flags.store ?? nonEmpty(process.env.FLEET_STORE);
+  const given = typed ?? settings.store ?? DEFAULT_STORE;
+  storeKind(given);
+  if (given === "sqlite::memory:") {
+    throw new FleetError(
+      "FLEET_STORE_URL_INVALID",
+      "sqlite::memory: lives and ends within one process, so no command can share it; use a file, as in sqlite:.fleet/fleet.db",
+    );
+  }
+  return {
+    url: absoluteAddress(given, typed === undefined ? settings.dir : process.cwd()),
+    shown: redactUrl(given),
+    namespace: flags.namespace ?? process.env.FLEET_NAMESPACE ?? settings.namespace ?? "",
+  };
+}
+
+/**
+ * The target of a command that only needs a store. The config file is loaded only where flags and environment leave the
+ * store or the namespace open: a namespace that it sets must count here just as it does for the workers.
+ */
+export async function findTarget(flags: StoreFlags): Promise<Target> {
+  const dir = process.cwd();
+  const open =
+    (flags.store ?? nonEmpty(process.env.FLEET_STORE)) === undefined ||
+    (flags.namespace ?? process.env.FLEET_NAMESPACE) === undefined;
+  const settings = open ? await loadSettings(dir) : undefined;
+  return chooseTarget(flags, settings ?? { dir, store: undefined, namespace: undefined });
+}
+
+/** Opens a store that must be there already: no SQLite file is made only to find it empty. */
+export async function openExisting(target: Target): Promise<Store> {
+  const file = sqliteFile(target.url, process.cwd());
+  if (file !== undefined && !existsSync(file)) {
+    throw new FleetError(
+      "FLEET_STORE_UNAVAILABLE",
+      `there is no store at ${target.shown} (${file} does not exist); start one with "fleet up", or name another with --store`,
+    );
+  }
+  return openStore(target.url, { namespace: target.namespace });
+}
+
+/** Opens a store for workers; a SQLite file is made where there is none. */
+export function openForWorker(target: Target, log: Log): Promise<Store> {
+  return openStore(target.url, {
+    namespace: target.namespace,
+    log: (level, message, fields) => log[level](message, fields),
+  });
+}
+
+/** Opens the store of a command, hands it over, and closes it whatever happens. */
+export async function withStore<T>(
+  flags: StoreFlags,
+  use: (store: Store, target: Target) => Promise<T>,
+): Promise<T> {
+  const target = await findTarget(flags);
+  const store = await openExisting(target);
+  try {
+    return await use(store, target);
+  } finally {
+    await store.close();
+  }
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}

@@ -1,0 +1,92 @@
+import { encodePayload } from "../contracts/json.ts";
+import { checkName, checkNamespace } from "../contracts/name.ts";
+import {
+  checkOptions,
+  describe,
+  integer,
+  notAvailable,
+  refuse,
+  text,
+  type OptionRules,
+} from "../contracts/options.ts";
+import { FleetError } from "../errors.ts";
+import type { DeployEntry } from "../protocol/program.ts";
+
+/** Marks configs across two copies of the package. */
+const BRAND = Symbol.for("fleet-framework.config");
+
+export interface ProjectConfig {
+  /** Files or globs (`*`, `**`, `?`) of the automations, relative to the config file. */
+  automations: string[];
+  /** Address of the store. Default: the SQLite file `.fleet/fleet.db` beside the config file. */
+  store?: string;
+  /** Keeps fleets that share one store apart. Default none. */
+  namespace?: string;
+  /** Desired state by automation. An entry that did not change since it was last applied overwrites nothing. */
+  deploy?: Record<string, DeployEntry>;
+}
+
+/** Most slots that one automation may have. */
+const MAX_SLOTS = 10_000;
+
+const DEPLOY_RULES: OptionRules<Required<DeployEntry>> = {
+  slots: integer({ min: 0, max: MAX_SLOTS }),
+  config: (value, where) => {
+    encodePayload(where, value);
+    return value;
+  },
+};
+
+const RULES: OptionRules<Required<ProjectConfig>> &
+  Record<string, (value: unknown, where: string) => unknown> = {
+  automations: (value, where) =>
+    Array.isArray(value) && value.every((item) => typeof item === "string" && item !== "")
+      ? (value as string[])
+      : refuse(where, 'an array of files or globs, for example ["./automations/*.ts"]', value),
+  store: text({ max: 4096 }),
+  namespace: checkNamespace,
+  deploy: checkDeploy,
+  plugins: notAvailable,
+};
+
+/**
+ * What `fleet.config.ts` exports by default. Throws `FLEET_CONFIG_INVALID`, `FLEET_OPTION_INVALID` or `FLEET_NAME_INVALID`,
+ * naming the field.
+ */
+export function defineConfig(config: ProjectConfig): Readonly<ProjectConfig> {
+  const checked = checkOptions<Required<ProjectConfig>>("config", config, RULES);
+  if (checked.automations === undefined) {
+    throw new FleetError(
+      "FLEET_CONFIG_INVALID",
+      'config: automations is missing; list files or globs, for example automations: ["./automations/*.ts"]',
+    );
+  }
+  const made = { ...checked };
+  Object.defineProperty(made, BRAND, { value: true });
+  return Object.freeze(made) as Readonly<ProjectConfig>;
+}
+
+/** The config in a module's default export; a plain object is checked as `defineConfig` would. */
+export function configOf(exported: unknown): Readonly<ProjectConfig> {
+  if (typeof exported !== "object" || exported === null) {
+    throw new FleetError(
+      "FLEET_CONFIG_INVALID",
+      `the default export must be defineConfig({ … }), got ${exported === undefined ? "none" : describe(exported)}`,
+    );
+  }
+  return BRAND in exported
+    ? (exported as unknown as Readonly<ProjectConfig>)
+    : defineConfig(exported as ProjectConfig);
+}
+
+function checkDeploy(value: unknown, where: string): Record<string, DeployEntry> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return refuse(where, 'an object, for example { "url-pinger": { slots: 2 } }', value);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, entry]) => {
+      checkName(`${where}: automation`, name);
+      if (entry === undefined) return refuse(`${where}.${name}`, "an object", entry);
+      return [name, checkOptions<Required<DeployEntry>>(`${where}.${name}`, entry, DEPLOY_RULES)];
+    }),
+  );
+}

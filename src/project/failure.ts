@@ -1,0 +1,20 @@
+import { fileURLToPath } from "node:url";
+import { isFleetError } from "../errors.ts";
+
+const FLEET = fileURLToPath(new URL("../..", import.meta.url));
+/** Where Fleet's own code lies, compiled and (by its source maps) written. */
+const OWN = [`${FLEET}dist`, `${FLEET}src`];
+
+/** A thrown thing in words, with the part of its stack that lies in the user's files. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error))
+    return `threw ${typeof error === "string" ? JSON.stringify(error) : String(error)}`;
+  const title =
+    isFleetError(error) || error.name === "Error" ? error.message : `${error.name}: ${error.message}`;
+  const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line) && isUsers(line));
+  return [title, ...frames.slice(0, 10).map((line) => `    ${line.trim()}`)].join("\n");
+}
+
+function isUsers(frame: string): boolean {
+  return !/\(?node:|processTicksAndRejections/.test(frame) && !OWN.some((path) => frame.includes(path));
+}
