@@ -5,6 +5,7 @@
  * - A slot stays where it is unless its worker is gone, or a move makes the fleet more even: it moves only while the difference
  *   between two workers is two or more, so nothing swings back and forth.
  */
+import { canonicalJson } from "../internal/canonical.ts";
 import type { Assignments, DesiredAutomation } from "../protocol/spec.ts";
 import { workerState, type WorkerRecord } from "../protocol/status.ts";
 
@@ -28,6 +29,11 @@ interface Load {
   of: Map<string, Set<number>>;
 }
 
+interface Homeless {
+  name: string;
+  slotId: number;
+}
+
 export function place({ desired, workers, current }: PlaceInput, now: number): Assignments {
   const loads = workers
     .filter((worker) => workerState(worker, now) === "online")
@@ -44,7 +50,7 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
     .filter((name) => desired[name]?.paused === false)
     .toSorted();
 
-  const homeless: { name: string; slotId: number }[] = [];
+  let homeless: Homeless[] = [];
   for (const name of names) {
     for (let slotId = 0; slotId < (desired[name]?.slots ?? 0); slotId++) {
       const load = byId.get(current[name]?.[slotId] ?? "");
@@ -52,15 +58,31 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
       else homeless.push({ name, slotId });
     }
   }
-  for (const { name, slotId } of homeless) {
+  // Again until nothing changes: a move can make room for a slot that had found none. It comes to an end, because each round
+  // leaves fewer slots without a worker, or else an automation's spread, or else the totals, more even than before.
+  for (let before = ""; before !== positions(loads);) {
+    before = positions(loads);
+    homeless = house(loads, homeless);
+    for (const name of names) even(loads, name, (load) => share(load, name));
+    for (const name of names) even(loads, name, (load) => load.total, true);
+  }
+  return assignmentsOf(loads);
+}
+
+/** Gives each slot to the worker that knows it, has room and runs the fewest; answers those for which there is none. */
+function house(loads: readonly Load[], homeless: readonly Homeless[]): Homeless[] {
+  return homeless.filter(({ name, slotId }) => {
     const load = loads
       .filter((candidate) => fits(candidate, name))
       .toSorted((a, b) => share(a, name) - share(b, name) || a.total - b.total)[0];
     if (load !== undefined) put(load, name, slotId);
-  }
-  for (const name of names) even(loads, name, (load) => share(load, name));
-  for (const name of names) even(loads, name, (load) => load.total, true);
-  return assignmentsOf(loads);
+    return load === undefined;
+  });
+}
+
+/** Equal when every slot is where it was. */
+function positions(loads: readonly Load[]): string {
+  return canonicalJson(assignmentsOf(loads));
 }
 
 /**

@@ -1,0 +1,227 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Assignments } from "../protocol/spec.ts";
+import { place, whyUnplaced, type PlaceableWorker, type PlaceInput } from "./place.ts";
+
+const NOW = 1_000;
+const NAMES = ["a", "b", "c"];
+
+function worker(id: string, change: Partial<PlaceableWorker> = {}): PlaceableWorker {
+  return { id, capacity: 100, automations: NAMES, draining: false, expiresAt: NOW + 1, ...change };
+}
+
+function desired(slots: Record<string, number>): PlaceInput["desired"] {
+  return Object.fromEntries(
+    Object.entries(slots).map(([name, count]) => [name, { slots: count, paused: false }]),
+  );
+}
+
+/** How many slots each worker got, of one automation or of all. */
+function counts(assignments: Assignments, workers: readonly PlaceableWorker[], name?: string): number[] {
+  return workers.map(
+    ({ id }) =>
+      Object.entries(assignments)
+        .filter(([automation]) => name === undefined || automation === name)
+        .flatMap(([, slots]) => Object.values(slots))
+        .filter((holder) => holder === id).length,
+  );
+}
+
+const spread = (numbers: readonly number[]) => Math.max(...numbers) - Math.min(...numbers);
+
+const anyWorker = (id: string) =>
+  fc.record<PlaceableWorker>({
+    id: fc.constant(id),
+    capacity: fc.integer({ min: 0, max: 8 }),
+    automations: fc.subarray(NAMES),
+    draining: fc.boolean(),
+    expiresAt: fc.constantFrom(NOW - 1, NOW, NOW + 1, NOW + 5000),
+  });
+const anyWorkers = fc.tuple(...["w1", "w2", "w3", "w4"].map(anyWorker));
+const anyDesired = fc.dictionary(
+  fc.constantFrom(...NAMES),
+  fc.record({ slots: fc.integer({ min: 0, max: 9 }), paused: fc.boolean() }),
+);
+/** What was assigned before may be nonsense by now: unknown workers, slots too many, automations that are gone. */
+const anyCurrent: fc.Arbitrary<Assignments> = fc.dictionary(
+  fc.constantFrom(...NAMES, "gone"),
+  fc.dictionary(fc.nat({ max: 12 }).map(String), fc.constantFrom("w1", "w2", "w3", "w4", "ghost")),
+);
+const anyInput: fc.Arbitrary<PlaceInput> = fc.record({
+  desired: anyDesired,
+  workers: anyWorkers,
+  current: anyCurrent,
+});
+
+const fits = ({ capacity, expiresAt, draining }: PlaceableWorker) =>
+  capacity > 0 && expiresAt > NOW && !draining;
+
+describe("place", () => {
+  it("gives slots only to live workers that know the automation", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        const byId = new Map(input.workers.map((one) => [one.id, one]));
+        for (const [name, slots] of Object.entries(place(input, NOW)))
+          for (const id of Object.values(slots)) {
+            const holder = byId.get(id) as PlaceableWorker;
+            expect(holder.automations).toContain(name);
+            expect(fits(holder)).toBe(true);
+          }
+      }),
+    );
+  });
+
+  it("never goes above a worker's capacity", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        for (const [at, count] of counts(place(input, NOW), input.workers).entries())
+          expect(count).toBeLessThanOrEqual(input.workers[at]?.capacity ?? 0);
+      }),
+    );
+  });
+
+  it("assigns only slots that are desired and not paused", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        for (const [name, slots] of Object.entries(place(input, NOW))) {
+          expect(input.desired[name]?.paused).toBe(false);
+          for (const slotId of Object.keys(slots).map(Number))
+            expect(slotId).toBeLessThan(input.desired[name]?.slots ?? 0);
+        }
+      }),
+    );
+  });
+
+  it("leaves a slot without a worker only when all that know it are full", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        const placed = place(input, NOW);
+        const load = counts(placed, input.workers);
+        const open = (name: string) =>
+          input.workers.some(
+            (one, at) => fits(one) && one.automations.includes(name) && (load[at] as number) < one.capacity,
+          );
+        for (const [name, { slots, paused }] of Object.entries(input.desired))
+          if (!paused && Object.keys(placed[name] ?? {}).length < slots) expect(open(name)).toBe(false);
+      }),
+    );
+  });
+
+  it("settles: what it answered it answers again", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        const once = place(input, NOW);
+        expect(place({ ...input, current: once }, NOW)).toEqual(once);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("does not depend on the order in which workers and automations come", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        const turned = {
+          ...input,
+          workers: input.workers.toReversed(),
+          desired: Object.fromEntries(Object.entries(input.desired).toReversed()),
+        };
+        expect(place(turned, NOW)).toEqual(place(input, NOW));
+      }),
+    );
+  });
+
+  const roomy = fc.record({
+    slots: fc.record({ a: fc.nat({ max: 20 }), b: fc.nat({ max: 20 }) }),
+    workers: fc.integer({ min: 1, max: 5 }),
+  });
+  const workersOf = (count: number) => Array.from({ length: count }, (_, i) => worker(`w${i + 1}`));
+
+  it("spreads each automation evenly over workers that have room", () => {
+    fc.assert(
+      fc.property(roomy, ({ slots, workers: count }) => {
+        const workers = workersOf(count);
+        const placed = place({ desired: desired(slots), workers, current: {} }, NOW);
+        for (const name of Object.keys(slots))
+          expect(spread(counts(placed, workers, name))).toBeLessThanOrEqual(1);
+        expect(spread(counts(placed, workers))).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  it("moves nothing in a fleet that is even already", () => {
+    fc.assert(
+      fc.property(roomy, fc.nat(), ({ slots, workers: count }, turn) => {
+        const workers = workersOf(count);
+        // Any even spread, not only the one that `place` itself would have chosen.
+        let next = turn;
+        const current = Object.fromEntries(
+          Object.entries(slots).map(([name, number]) => [
+            name,
+            Object.fromEntries(
+              Array.from({ length: number }, (_, slotId) => [slotId, `w${(next++ % count) + 1}`]),
+            ),
+          ]),
+        );
+        const held = Object.fromEntries(
+          Object.entries(current).filter(([, byId]) => Object.keys(byId).length > 0),
+        );
+        expect(place({ desired: desired(slots), workers, current: held }, NOW)).toEqual(held);
+      }),
+    );
+  });
+
+  it("gives a joining worker its share, and moves no more than that", () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 30 }), fc.integer({ min: 1, max: 5 }), (slots, count) => {
+        const workers = workersOf(count + 1);
+        const before = place(
+          { desired: desired({ a: slots }), workers: workers.slice(0, count), current: {} },
+          NOW,
+        );
+        const after = place({ desired: desired({ a: slots }), workers, current: before }, NOW);
+        const joined = counts(after, workers)[count] as number;
+        expect(joined).toBeGreaterThanOrEqual(Math.floor(slots / (count + 1)));
+        const moved = Object.keys(after.a ?? {}).filter((id) => after.a?.[id] !== before.a?.[id]);
+        expect(moved).toHaveLength(joined);
+      }),
+    );
+  });
+
+  it("moves only the slots of a worker that is gone", () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 30 }), fc.integer({ min: 2, max: 5 }), (slots, count) => {
+        const workers = workersOf(count);
+        const before = place({ desired: desired({ a: slots }), workers, current: {} }, NOW);
+        const left = workers.map((one, at) => (at === 0 ? { ...one, expiresAt: NOW } : one));
+        const after = place({ desired: desired({ a: slots }), workers: left, current: before }, NOW);
+        for (const [id, holder] of Object.entries(before.a ?? {}))
+          if (holder !== "w1") expect(after.a?.[id]).toBe(holder);
+        expect(Object.keys(after.a ?? {})).toHaveLength(slots);
+      }),
+    );
+  });
+
+  it("evens out the totals of different automations", () => {
+    const workers = [worker("w1"), worker("w2")];
+    const current = { a: { 0: "w1" }, b: { 0: "w1" } };
+    const placed = place({ desired: desired({ a: 1, b: 1 }), workers, current }, NOW);
+    expect(counts(placed, workers)).toEqual([1, 1]);
+  });
+});
+
+describe("whyUnplaced", () => {
+  it.each([
+    ["paused", true, [worker("w1")], "paused"],
+    ["nobody there", false, [worker("w1", { expiresAt: NOW })], "no worker is online"],
+    [
+      "nobody knows it",
+      false,
+      [worker("w1", { automations: ["b"] })],
+      'none of the 1 live workers knows "a"',
+    ],
+    ["all drain", false, [worker("w1", { draining: true })], 'all workers that know "a" are draining'],
+    ["all full", false, [worker("w1", { capacity: 0 })], "no room"],
+  ])("says why: %s", (_, paused, workers, text) => {
+    expect(whyUnplaced("a", paused, workers, NOW)).toContain(text);
+  });
+});
