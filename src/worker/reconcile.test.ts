@@ -1,0 +1,372 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { slotKey } from "../protocol/spec.ts";
+import {
+  blockKeyOf,
+  hostKeyOf,
+  reconcile,
+  type Action,
+  type ActualHost,
+  type ActualSlot,
+  type ReconcileInput,
+  type WantedSlot,
+} from "./reconcile.ts";
+
+const GRACE_MS = 1000;
+
+const wantedSlot = (change: Partial<WantedSlot> = {}): WantedSlot => ({
+  automation: "a",
+  slotId: 0,
+  token: "1",
+  version: "v1",
+  config: {},
+  configKey: "{}",
+  generation: 1,
+  slotCount: 1,
+  liveConfig: false,
+  isolate: "automation",
+  ...change,
+});
+
+const actualSlot = (change: Partial<ActualSlot> = {}): ActualSlot => ({
+  automation: "a",
+  slotId: 0,
+  state: "running",
+  host: "a@v1",
+  token: "1",
+  version: "v1",
+  configKey: "{}",
+  stoppingSince: 0,
+  retryAt: 0,
+  blockedFor: null,
+  ...change,
+});
+
+function decide(change: Partial<ReconcileInput>, now = 0): Action[] {
+  return reconcile(
+    {
+      wanted: [],
+      slots: [],
+      hosts: [],
+      unwanted: new Map(),
+      hostRetryAt: new Map(),
+      stopGraceMs: GRACE_MS,
+      ...change,
+    },
+    now,
+  );
+}
+
+const slotOf = (action: Action): string | undefined => ("slot" in action ? slotKey(action.slot) : undefined);
+
+/** A world in which actions are carried out, as hosts would: it is told what happens, and refuses what must not. */
+class World {
+  wanted: WantedSlot[] = [];
+  readonly slots = new Map<string, ActualSlot>();
+  readonly hosts = new Map<string, ActualHost>();
+  readonly retryAt = new Map<string, number>();
+  readonly runs: string[] = [];
+
+  input(): ReconcileInput {
+    return {
+      wanted: this.wanted,
+      slots: [...this.slots.values()],
+      hosts: [...this.hosts.values()],
+      unwanted: new Map(),
+      hostRetryAt: this.retryAt,
+      stopGraceMs: GRACE_MS,
+    };
+  }
+
+  pass(now: number): Action[] {
+    const actions = reconcile(this.input(), now);
+    for (const action of actions) this.#carryOut(action, now);
+    return actions;
+  }
+
+  #carryOut(action: Action, now: number): void {
+    switch (action.do) {
+      case "start-host":
+        expect(this.hosts.has(action.host)).toBe(false);
+        this.hosts.set(action.host, { key: action.host, state: "starting" });
+        return;
+      case "run": {
+        expect(this.hosts.get(action.host)?.state).toBe("ready");
+        // Never two runs of one slot: the one before has ended.
+        expect(this.slots.get(slotKey(action.slot))?.state ?? "idle").toBe("idle");
+        const { automation, slotId, token, version, configKey } = action.slot;
+        this.slots.set(slotKey(action.slot), {
+          ...actualSlot({ automation, slotId, token, version, configKey, host: action.host }),
+        });
+        this.runs.push(slotKey(action.slot));
+        return;
+      }
+      case "reconfigure":
+        return this.#change(action.slot, { configKey: action.slot.configKey });
+      case "stop":
+        expect(this.slots.get(slotKey(action.slot))?.state).toBe("running");
+        return this.#change(action.slot, { state: "stopping", stoppingSince: now });
+      case "close-host":
+        expect(
+          [...this.slots.values()].some((slot) => slot.host === action.host && slot.state !== "idle"),
+        ).toBe(false);
+        return void this.hosts.delete(action.host);
+      case "kill-host":
+        return this.lose(action.host);
+    }
+  }
+
+  #change(slot: { automation: string; slotId: number }, change: Partial<ActualSlot>): void {
+    const key = slotKey(slot);
+    this.slots.set(key, { ...(this.slots.get(key) as ActualSlot), ...change });
+  }
+
+  ready(host: string): void {
+    if (this.hosts.get(host)?.state === "starting") this.hosts.set(host, { key: host, state: "ready" });
+  }
+
+  /** A host's process ends, and all its slots with it. */
+  lose(host: string): void {
+    this.hosts.delete(host);
+    for (const slot of this.slots.values())
+      if (slot.host === host && slot.state !== "idle") this.#change(slot, { state: "idle", host: null });
+  }
+
+  end(key: string, retryAt = 0): void {
+    const slot = this.slots.get(key);
+    if (slot !== undefined && slot.state !== "idle")
+      this.#change(slot, { state: "idle", host: null, retryAt });
+  }
+
+  running(): string[] {
+    return [...this.slots.values()]
+      .filter(({ state }) => state === "running")
+      .map(slotKey)
+      .toSorted();
+  }
+}
+
+type Step =
+  | { kind: "want"; slots: WantedSlot[] }
+  | { kind: "ready"; host: number }
+  | { kind: "lose"; host: number }
+  | { kind: "end"; slot: number; retryIn: number }
+  | { kind: "time"; ms: number };
+
+const anyWanted = fc.uniqueArray(
+  fc
+    .record({
+      automation: fc.constantFrom("a", "b"),
+      slotId: fc.nat({ max: 2 }),
+      token: fc.constantFrom("1", "2"),
+      version: fc.constantFrom("v1", "v2"),
+      configKey: fc.constantFrom("{}", '{"n":1}'),
+      liveConfig: fc.boolean(),
+      isolate: fc.constantFrom<"automation" | "slot">("automation", "slot"),
+    })
+    .map((change) => wantedSlot(change)),
+  { selector: slotKey, maxLength: 6 },
+);
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  anyWanted.map((slots): Step => ({ kind: "want", slots })),
+  fc.nat({ max: 5 }).map((host): Step => ({ kind: "ready", host })),
+  fc.nat({ max: 5 }).map((host): Step => ({ kind: "lose", host })),
+  fc
+    .tuple(fc.nat({ max: 5 }), fc.nat({ max: 3000 }))
+    .map(([slot, retryIn]): Step => ({ kind: "end", slot, retryIn })),
+  fc.integer({ min: -2000, max: 2000 }).map((ms): Step => ({ kind: "time", ms })),
+);
+
+/** Plays a history, one pass after each step; `after` looks at what each pass decided. */
+function play(steps: readonly Step[], after: (world: World, actions: Action[], now: number) => void): World {
+  const world = new World();
+  let now = 10_000;
+  for (const step of steps) {
+    const host = "host" in step ? [...world.hosts.keys()][step.host] : undefined;
+    if (step.kind === "want") world.wanted = step.slots;
+    if (step.kind === "ready" && host !== undefined) world.ready(host);
+    if (step.kind === "lose" && host !== undefined) world.lose(host);
+    if (step.kind === "end") world.end([...world.slots.keys()][step.slot] ?? "", now + step.retryIn);
+    if (step.kind === "time") now += step.ms;
+    after(world, world.pass(now), now);
+  }
+  return world;
+}
+
+const anyHistory = fc.array(anyStep, { maxLength: 30 });
+
+describe("reconcile, whatever happens", () => {
+  it("decides at most one action per slot and one per host", () => {
+    fc.assert(
+      fc.property(anyHistory, (steps) => {
+        play(steps, (_, actions) => {
+          const slots = actions.map(slotOf).filter((key) => key !== undefined);
+          expect(new Set(slots).size).toBe(slots.length);
+          const hosts = actions.filter((action) => !("slot" in action)).map((action) => action.host);
+          expect(new Set(hosts).size).toBe(hosts.length);
+        });
+      }),
+    );
+  });
+
+  it("has nothing left to do after one pass, until something happens", () => {
+    fc.assert(
+      fc.property(anyHistory, (steps) => {
+        play(steps, (world, actions, now) => {
+          // A kill ends slots, which is something that happened.
+          if (!actions.some((action) => action.do === "kill-host"))
+            expect(reconcile(world.input(), now)).toEqual([]);
+        });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("starts nothing that has not ended, and kills no host before its grace is over", () => {
+    // The world itself refuses a run of a slot that has not ended, and a run on a host that is not ready.
+    fc.assert(
+      fc.property(anyHistory, (steps) => {
+        play(steps, (world, actions, now) => {
+          const late = [...world.slots.values()].filter(
+            ({ stoppingSince }) => now - stoppingSince > GRACE_MS,
+          );
+          if (late.length === 0) expect(actions.some((action) => action.do === "kill-host")).toBe(false);
+        });
+      }),
+    );
+  });
+
+  it("comes to rest with exactly the wanted slots running, once hosts come up and slots end", () => {
+    fc.assert(
+      fc.property(anyHistory, (steps) => {
+        const world = play(steps, () => undefined);
+        let now = 1_000_000;
+        for (let round = 0; round < 6; round++) {
+          for (const slot of world.slots.values()) if (slot.state === "stopping") world.end(slotKey(slot));
+          for (const host of world.hosts.keys()) world.ready(host);
+          world.pass((now += 10));
+        }
+        expect(world.running()).toEqual(world.wanted.map(slotKey).toSorted());
+        expect([...world.hosts.keys()].toSorted()).toEqual(
+          [...new Set(world.wanted.map(hostKeyOf))].toSorted(),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("starts nothing twice when the clock jumps back", () => {
+    fc.assert(
+      fc.property(anyWanted, fc.integer({ min: 1, max: 1e9 }), (slots, jump) => {
+        const world = new World();
+        world.wanted = slots;
+        world.pass(2e9);
+        for (const host of world.hosts.keys()) world.ready(host);
+        world.pass(2e9);
+        const runs = world.runs.length;
+        expect(world.pass(2e9 - jump)).toEqual([]);
+        expect(world.runs).toHaveLength(runs);
+        expect(runs).toBe(slots.length);
+      }),
+    );
+  });
+});
+
+describe("reconcile", () => {
+  it("starts a host first, and the slot once the host is ready", () => {
+    const wanted = [wantedSlot()];
+    expect(decide({ wanted })).toEqual([{ do: "start-host", host: "a@v1", automation: "a" }]);
+    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "starting" }] })).toEqual([]);
+    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "ready" }] })).toEqual([
+      { do: "run", host: "a@v1", slot: wanted[0] },
+    ]);
+  });
+
+  it("gives each slot a host of its own with isolate: slot", () => {
+    const wanted = [0, 1].map((slotId) => wantedSlot({ slotId, isolate: "slot" }));
+    expect(decide({ wanted }).map((action) => "host" in action && action.host)).toEqual(["a/0@v1", "a/1@v1"]);
+  });
+
+  it("leaves the old version running until the new one is ready", () => {
+    const input = { wanted: [wantedSlot({ version: "v2" })], slots: [actualSlot()] };
+    const old: ActualHost = { key: "a@v1", state: "ready" };
+    expect(decide({ ...input, hosts: [old] })).toEqual([{ do: "start-host", host: "a@v2", automation: "a" }]);
+    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "starting" }] })).toEqual([]);
+    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "ready" }] })).toEqual([
+      { do: "stop", host: "a@v1", slot: input.slots[0], reason: "reload" },
+    ]);
+  });
+
+  it("leaves the old version running when the new one cannot be loaded", () => {
+    const world = new World();
+    world.wanted = [wantedSlot()];
+    world.pass(0);
+    world.ready("a@v1");
+    world.pass(0);
+    world.wanted = [wantedSlot({ version: "v2" })];
+    for (let now = 0; now < 10_000; now += 500) {
+      world.pass(now);
+      if (world.hosts.has("a@v2")) world.retryAt.set("a@v2", now + 2000);
+      world.lose("a@v2");
+      expect(world.running()).toEqual(["a/0"]);
+    }
+    expect(world.runs).toEqual(["a/0"]);
+    expect([...world.hosts.keys()]).toEqual(["a@v1"]);
+  });
+
+  it("waits out the back-off of a host and of a slot", () => {
+    expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 99)).toEqual([]);
+    expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 100)).toHaveLength(1);
+    const slots = [actualSlot({ state: "idle", host: null, retryAt: 100 })];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    expect(decide({ wanted: [wantedSlot()], slots, hosts }, 99)).toEqual([]);
+    expect(decide({ wanted: [wantedSlot()], slots, hosts }, 100)).toHaveLength(1);
+  });
+
+  it("takes a config live where the automation can, and restarts the slot where it cannot", () => {
+    const slots = [actualSlot()];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const live = wantedSlot({ configKey: "x", liveConfig: true });
+    expect(decide({ wanted: [live], slots, hosts })).toEqual([
+      { do: "reconfigure", host: "a@v1", slot: live },
+    ]);
+    expect(decide({ wanted: [wantedSlot({ configKey: "x" })], slots, hosts })).toEqual([
+      { do: "stop", host: "a@v1", slot: slots[0], reason: "config" },
+    ]);
+  });
+
+  it("restarts a slot whose lease is a new one", () => {
+    expect(
+      decide({
+        wanted: [wantedSlot({ token: "2" })],
+        slots: [actualSlot()],
+        hosts: [{ key: "a@v1", state: "ready" }],
+      }),
+    ).toMatchObject([{ do: "stop", reason: "lease-lost" }]);
+  });
+
+  it("does not try a blocked config again, but a new one", () => {
+    const blockedFor = blockKeyOf(wantedSlot());
+    const slots = [actualSlot({ state: "idle", host: null, blockedFor })];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    expect(decide({ wanted: [wantedSlot()], slots, hosts })).toEqual([{ do: "close-host", host: "a@v1" }]);
+    expect(decide({ wanted: [wantedSlot({ configKey: "x" })], slots, hosts })).toMatchObject([{ do: "run" }]);
+  });
+
+  it("kills the host of a slot that does not stop within its grace", () => {
+    const slots = [actualSlot({ state: "stopping", stoppingSince: 500 })];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    expect(decide({ slots, hosts }, 500 + GRACE_MS)).toEqual([]);
+    expect(decide({ slots, hosts }, 501 + GRACE_MS)).toEqual([{ do: "kill-host", host: "a@v1" }]);
+  });
+
+  it("stops what is not wanted, with its reason, and closes the empty host", () => {
+    const slots = [actualSlot()];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    expect(decide({ slots, hosts })).toMatchObject([{ do: "stop", reason: "scaled" }]);
+    expect(decide({ slots, hosts, unwanted: new Map([["a/0", "drain"]]) })).toMatchObject([
+      { do: "stop", reason: "drain" },
+    ]);
+    expect(decide({ hosts })).toEqual([{ do: "close-host", host: "a@v1" }]);
+  });
+});
