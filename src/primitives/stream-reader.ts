@@ -40,11 +40,9 @@ export class StreamReader<S extends Schema> {
   async pop({ n, waitMs, signal }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {
     if (waitMs <= 0) return this.#popFitting(n);
     const until = monotonicMs() + waitMs;
-    const { ready } = this.#waiters.enter();
+    this.#waiters.enter();
     try {
-      // Whether or not the watch comes up (the store may be away), the idle poller looks.
-      await Promise.race([ready.catch(() => undefined), sleep(Math.min(waitMs, 1000), signal)]);
-      for (let failures = 0; ;) {
+      for (let failures = 0; !isAborted(signal);) {
         try {
           const found = await this.#popFitting(n);
           failures = 0;
@@ -58,10 +56,10 @@ export class StreamReader<S extends Schema> {
           continue;
         }
         const left = until - monotonicMs();
-        if (left <= 0 || isAborted(signal)) return [];
+        if (left <= 0) break;
         await this.#waiters.wait(left, signal);
-        if (isAborted(signal)) return [];
       }
+      return [];
     } finally {
       this.#waiters.leave();
     }

@@ -25,13 +25,19 @@ export class StreamWaiters {
     this.#poller = poller;
   }
 
-  /** Enters; what is pushed after `ready` wakes somebody. Leave again whatever happens. */
-  enter(): { ready: Promise<void> } {
+  /** Enters the line. Leave again whatever happens. */
+  enter(): void {
     this.#present += 1;
     clearTimeout(this.#linger);
     if (this.#present === 1) this.#poller.add(this.#hint);
-    this.#watch ??= this.#watchStream(this.#hint);
-    return { ready: this.#watch.ready };
+    if (this.#watch !== undefined) return;
+    this.#watch = this.#watchStream(this.#hint);
+    this.#watch.ready.then(
+      // What came before the watch was up made no hint: look once more.
+      this.#hint,
+      // The store is away; it brings the watch up when it is back, and the idle poller looks meanwhile.
+      () => undefined,
+    );
   }
 
   leave(): void {

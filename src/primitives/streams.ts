@@ -33,7 +33,7 @@ export class Streams {
   readonly #publishers = new Map<string, StreamPublisher>();
   readonly #waiters = new Map<string, StreamWaiters>();
   #sweeper: ReturnType<typeof setInterval> | undefined;
-  #closed = false;
+  readonly #over = new AbortController();
 
   constructor(store: Store, options: StreamsOptions) {
     this.#store = store;
@@ -54,7 +54,12 @@ export class Streams {
     contract: StreamContract<S>,
     use: Pick<HandleParts<S>, "signal" | "activity"> & { log?: Log } = {},
   ): ConsumerStream<S> {
-    return consumerStream({ contract, reader: this.#reader(contract, use.log), ...use });
+    return consumerStream({
+      contract,
+      reader: this.#reader(contract, use.log),
+      ...use,
+      signal: this.#signal(use.signal),
+    });
   }
 
   handle<S extends Schema>(contract: StreamContract<S>): StreamHandle<S> {
@@ -62,15 +67,20 @@ export class Streams {
       contract,
       reader: this.#reader(contract),
       emitter: this.emitter(contract, null, "guest"),
+      signal: this.#signal(undefined),
     });
   }
 
   /** Waits for every push accepted so far, then ends all waiting. Idempotent. */
   async close(): Promise<void> {
-    this.#closed = true;
     clearInterval(this.#sweeper);
     await Promise.all([...this.#publishers.values()].map((publisher) => publisher.flushed()));
+    this.#over.abort();
     await Promise.all([...this.#waiters.values()].map((waiters) => waiters.close()));
+  }
+
+  #signal(own: AbortSignal | undefined): AbortSignal {
+    return own === undefined ? this.#over.signal : AbortSignal.any([own, this.#over.signal]);
   }
 
   #publisher(contract: StreamContract, as: "owner" | "guest"): StreamPublisher {
@@ -90,7 +100,7 @@ export class Streams {
         "expected a stream contract made by defineStream(name, schema), or an automation's `.output`",
       );
     }
-    if (this.#closed) throw new FleetError("FLEET_CLOSED", "this fleet has been closed");
+    if (this.#over.signal.aborted) throw new FleetError("FLEET_CLOSED", "this fleet has been closed");
     const stream = contract.name;
     let waiters = this.#waiters.get(stream);
     if (waiters === undefined) {

@@ -28,6 +28,8 @@ export function inlineRuntime(
         queueMicrotask(() => exited({ code, signal: null }));
       };
       const begin = async () => {
+        // As with a process, nothing is heard of a host before `start` has returned it.
+        await Promise.resolve();
         const automation = given.get(program.manifest.name) ?? (await load(program));
         if (over) return;
         host = new SlotHost({
