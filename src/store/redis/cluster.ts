@@ -56,7 +56,10 @@ class ClusterLink implements Link {
     });
   }
 
-  subscriberAddress(): Address {
+  /** The owner of `key`: it hears first what its scripts publish. While that one is down, another. */
+  subscriberAddress(key: string): Address {
+    const owner = this.#nodes.get(this.#owners[keySlot(key)] ?? "");
+    if (owner?.isUp === true) return owner.address;
     const up = [...this.#nodes.values()].filter((node) => node.isUp).map((node) => node.address);
     const choice = up.length > 0 ? up : this.target.addresses;
     return choice[this.#turn++ % choice.length] as Address;
@@ -89,7 +92,8 @@ class ClusterLink implements Link {
       submit: (call) => this.#submit(call),
       redirect: (call, reply) => this.#redirect(call, reply),
       onUp: (_, first) => {
-        void this.#refresh().then(() => this.#flush());
+        this.#flush();
+        if (!this.#mapped || !first) void this.#refresh();
         if (!first) for (const listener of this.#restored) listener();
       },
       onFailure: (_, error) => {

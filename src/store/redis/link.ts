@@ -17,8 +17,11 @@ export interface Link {
   call(args: readonly string[], options: CallOptions): Promise<unknown>;
   /** Every server that holds keys: what is called through it goes there, whatever the key. */
   masters(): Promise<MasterCall[]>;
-  /** Where a subscriber may connect to; pub/sub reaches all nodes of a cluster. Another one each time, where there are several. */
-  subscriberAddress(): Address;
+  /**
+   * Where a subscriber connects to. On a cluster pub/sub reaches every node, but the others a moment later: what was published
+   * just before a subscription could still arrive after it. So it is the node that publishes `key`'s messages, if that one is up.
+   */
+  subscriberAddress(key: string): Address;
   /** Resolves when calls can be served for the first time; fails within the deadline. */
   ready(): Promise<void>;
   /** Calls `listener` each time that a lost connection is back. */

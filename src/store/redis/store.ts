@@ -37,7 +37,7 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
     await link.ready();
     const identity = await openIdentity(run, keys, target.shown, log);
     link.onRestored(() => void identity.reseed());
-    const subscriber = new Subscriber(link, linkOptions);
+    const subscriber = new Subscriber(link, linkOptions, keys.eventSeqs);
     const parts = { link, run, keys, identity, subscriber };
     let closing: Promise<void> | undefined;
     return {

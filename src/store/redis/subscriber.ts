@@ -43,11 +43,12 @@ export class Subscriber {
   #wasUp = false;
   #trouble = "not connected yet";
 
-  constructor(link: Link, options: LinkOptions) {
+  /** `home`: the key whose messages must not arrive late; see `Link.subscriberAddress`. */
+  constructor(link: Link, options: LinkOptions, home: string) {
     this.#options = options;
     this.#kept = new KeptConnection({
       settings: { target: options.target, deadlineMs: options.deadlineMs, name: "fleet-subscriber" },
-      address: () => link.subscriberAddress(),
+      address: () => link.subscriberAddress(home),
       onUp: (connection) => this.#resubscribe(connection),
       onLost: (_, why) => {
         this.#trouble = why;
