@@ -22,10 +22,8 @@ export interface Notifier {
 
 /** A report can come just before its commit can be seen, so an early look is repeated once after this time. */
 const SECOND_LOOK_MS = 1;
-/** Looks that find nothing to tell are spaced out up to this, as long as reports keep coming. */
+/** While looks find nothing to tell, they follow each other at least this far apart. */
 const MAX_PAUSE_MS = 4;
-/** Reports this far apart are no crowd. */
-const QUIET_MS = 50;
 /** How often the version is read although nothing was reported. */
 const POLL_WATCHED_MS = 500;
 const POLL_UNWATCHED_MS = 100;
@@ -38,9 +36,13 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
   let version = 0;
   let watcher: FSWatcher | undefined;
   let poll: ReturnType<typeof setTimeout> | undefined;
-  let pending = false;
+  let planned = false;
+  /** Looks that the last report is still worth. */
+  let looksLeft = 0;
+  let lookedAt = 0;
+  /** Least time from one look to the next. */
   let pauseMs = 0;
-  let reportedAt = 0;
+  let closed = false;
 
   /** Looks if somebody else committed since the last look: found something, found nothing, or nobody did. */
   function check(): "told" | "fruitless" | "unchanged" {
@@ -56,35 +58,30 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
     }
   }
 
+  /** The log was written to, perhaps by ourselves. */
   function reported(): void {
-    const now = monotonicMs();
-    if (now - reportedAt > QUIET_MS) pauseMs = 0;
-    reportedAt = now;
-    if (pending) return;
-    pending = true;
-    if (pauseMs === 0) soon(firstLook);
-    else setTimeout(firstLook, pauseMs);
+    looksLeft = 2;
+    plan(lookedAt + pauseMs - monotonicMs());
   }
 
-  function firstLook(): void {
-    if (holds === 0) return void (pending = false);
+  function plan(delayMs: number): void {
+    if (planned) return;
+    planned = true;
+    if (delayMs <= 0) soon(lookNow);
+    else setTimeout(lookNow, delayMs);
+  }
+
+  function lookNow(): void {
+    planned = false;
+    if (closed || holds === 0) return;
+    lookedAt = monotonicMs();
     const found = check();
-    if (found === "unchanged") return void setTimeout(secondLook, SECOND_LOOK_MS);
-    settle(found);
-  }
-
-  function secondLook(): void {
-    settle(holds === 0 ? "unchanged" : check());
-  }
-
-  function settle(found: ReturnType<typeof check>): void {
-    pending = false;
-    pauseMs = found === "told" ? 0 : Math.min(MAX_PAUSE_MS, Math.max(1, pauseMs * 2));
+    if (found === "unchanged" && --looksLeft > 0) return plan(SECOND_LOOK_MS);
+    pauseMs = found === "told" ? 0 : Math.min(MAX_PAUSE_MS, pauseMs + 1);
   }
 
   function start(): void {
-    if (db.file === undefined) return;
-    version = dataVersion(db);
+    if (db.file === undefined || closed) return;
     watchLog(`${db.file.path}-wal`);
     schedulePoll();
   }
@@ -107,7 +104,7 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
   function schedulePoll(): void {
     poll = setTimeout(
       () => {
-        if (!pending) check();
+        if (!planned) check();
         schedulePoll();
       },
       watcher === undefined ? POLL_UNWATCHED_MS : POLL_WATCHED_MS,
@@ -134,7 +131,7 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
       };
     },
     close() {
-      holds = 0;
+      closed = true;
       stop();
     },
   };

@@ -17,6 +17,8 @@ interface Held extends OpenStream {
   storedHead: number;
   storedNext: number;
   fresh: { at: number; text: string }[];
+  /** No entry that lies there is older than this: saves looking at the head for every push. */
+  noneBefore: number;
   ops: Map<string, { seq: number; at: number; dirty: boolean }>;
 }
 
@@ -108,7 +110,16 @@ export function createStreamCache(
         const row = readStream(db, ns, name);
         if (row === undefined) return undefined;
         const stored = { storedHead: row.head, storedNext: row.next };
-        stream = { ...row, ...stored, name, filled: false, dirty: false, fresh: [], ops: new Map() };
+        stream = {
+          ...row,
+          ...stored,
+          name,
+          filled: false,
+          dirty: false,
+          fresh: [],
+          ops: new Map(),
+          noneBefore: 0,
+        };
         held.set(name, stream);
       }
       return stream;
@@ -132,7 +143,10 @@ export function createStreamCache(
     expire(open, now) {
       const stream = open as Held;
       const { at } = streamTime(stream, now);
+      const cutoff = at - stream.bounds.ttlMs;
+      if (stream.noneBefore > cutoff) return 0;
       const head = firstAlive(stream, at, (seq) => atOf(stream, seq));
+      stream.noneBefore = head === stream.next ? cutoff + 1 : atOf(stream, head);
       const expired = head - stream.head;
       if (expired === 0) return 0;
       stream.head = head;

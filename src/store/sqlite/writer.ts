@@ -58,7 +58,7 @@ interface Job {
   /** Runs in a transaction of its own, because it was in one that failed. */
   alone: boolean;
   work: () => unknown;
-  shortcut?: () => unknown;
+  shortcut: (() => unknown) | undefined;
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
 }
@@ -76,7 +76,11 @@ export function createWriter(
   let closed = false;
   let onEmpty: (() => void) | undefined;
 
-  function enqueue<T>(job: Pick<Job, "write" | "work" | "shortcut">, weight = 1, bytes = 0): Promise<T> {
+  function enqueue<T>(
+    write: boolean,
+    work: () => unknown,
+    { weight = 1, bytes = 0, shortcut }: WriteOptions<unknown> = {},
+  ): Promise<T> {
     if (closed) return Promise.reject(new FleetError("FLEET_CLOSED", `store ${db.name} was closed`));
     if (queue.length >= MAX_QUEUED_CALLS || queuedBytes + bytes > MAX_QUEUED_BYTES) {
       const what = `${queue.length} calls, ${Math.round(queuedBytes / 1024)} KiB`;
@@ -88,8 +92,8 @@ export function createWriter(
     }
     return new Promise<T>((resolve, reject) => {
       const deadline = monotonicMs() + deadlineMs;
-      const settle = { resolve: resolve as (value: unknown) => void, reject };
-      queue.push({ ...job, ...settle, weight, bytes, deadline, alone: false });
+      const settle = resolve as (value: unknown) => void;
+      queue.push({ write, weight, bytes, deadline, alone: false, work, shortcut, resolve: settle, reject });
       queuedBytes += bytes;
       schedule();
     });
@@ -225,9 +229,8 @@ export function createWriter(
   }
 
   return {
-    write: (work, { weight, bytes, shortcut } = {}) =>
-      enqueue({ write: true, work, shortcut }, weight, bytes),
-    read: (work) => enqueue({ write: false, work }),
+    write: (work, options) => enqueue(true, work, options),
+    read: (work) => enqueue(false, work),
     join: (participant) => void participants.push(participant),
     close() {
       closed = true;
