@@ -1,4 +1,5 @@
 import { PayloadError } from "../errors.ts";
+import { payloadError, pointerPart } from "./validate.ts";
 
 /** Deepest nesting of a payload. */
 export const MAX_DEPTH = 64;
@@ -57,16 +58,10 @@ function refuseLossy(where: string, value: unknown, path: string, depth: number)
     fail(where, path, `a ${value.constructor.name} has no JSON form; use a plain object or an array`);
   for (const key in object) {
     if (Object.hasOwn(object, key) && object[key] !== undefined)
-      refuseLossy(where, object[key], `${path}/${key}`, depth + 1);
+      refuseLossy(where, object[key], `${path}/${pointerPart(key)}`, depth + 1);
   }
 }
 
-function fail(where: string, path: string, message: string): never {
-  throw new PayloadError(
-    "FLEET_PAYLOAD_INVALID",
-    `${where}: ${path === "" ? message : `${path.slice(1).replaceAll("/", ".")}: ${message}`}`,
-    {
-      issues: [{ pointer: path, message }],
-    },
-  );
+function fail(where: string, pointer: string, message: string): never {
+  throw payloadError(where, [{ pointer, message }]);
 }

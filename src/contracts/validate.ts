@@ -24,8 +24,13 @@ function settle<S extends Schema>(result: StandardSchemaV1.Result<unknown>): Che
 function pointerOf(path: StandardSchemaV1.Issue["path"]): string {
   return (path ?? [])
     .map((segment) => (typeof segment === "object" ? segment.key : segment))
-    .map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .map((key) => `/${pointerPart(String(key))}`)
     .join("");
+}
+
+/** A key as it stands in a JSON Pointer. */
+export function pointerPart(key: string): string {
+  return key.includes("/") || key.includes("~") ? key.replaceAll("~", "~0").replaceAll("/", "~1") : key;
 }
 
 /** The `TypeError` for a payload that does not fit: names the field and what is wrong with it. */
