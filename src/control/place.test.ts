@@ -201,6 +201,24 @@ describe("place", () => {
     );
   });
 
+  it("spreads an automation also where the totals are even already", () => {
+    const workers = [worker("w1"), worker("w2")];
+    const current = { a: { 0: "w1", 1: "w1" }, b: { 0: "w2", 1: "w2" } };
+    const placed = place({ desired: desired({ a: 2, b: 2 }), workers, current }, NOW);
+    expect(counts(placed, workers, "a")).toEqual([1, 1]);
+    expect(counts(placed, workers, "b")).toEqual([1, 1]);
+  });
+
+  it("places a slot for which a move has made room, in the same step", () => {
+    const workers = [
+      worker("w1", { capacity: 1, automations: ["b"] }),
+      worker("w2", { capacity: 2, automations: ["b", "c"] }),
+      worker("w3", { capacity: 1, automations: ["b"] }),
+    ];
+    const placed = place({ desired: desired({ b: 2, c: 2 }), workers, current: {} }, NOW);
+    expect(placed).toEqual({ b: { 0: "w1", 1: "w3" }, c: { 0: "w2", 1: "w2" } });
+  });
+
   it("evens out the totals of different automations", () => {
     const workers = [worker("w1"), worker("w2")];
     const current = { a: { 0: "w1" }, b: { 0: "w1" } };
