@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { HeldLeases } from "./held-leases.ts";
+
+const lease = (slotId: number, token = "1") => ({ automation: "a", slotId, token });
+
+describe("HeldLeases", () => {
+  it("holds a lease until its time by the own clock, and lets go of it then", () => {
+    const held = new HeldLeases();
+    held.granted([lease(0), lease(1)], 100);
+    held.renewed([lease(1)], [], 200);
+    expect(held.dropUnsure(99)).toBe(false);
+    expect(held.dropUnsure(100)).toBe(true);
+    expect(held.all()).toEqual([lease(1)]);
+    expect(held.has(lease(0))).toBe(false);
+  });
+
+  it("drops what the store says is lost, but not a newer lease on the same slot", () => {
+    const held = new HeldLeases();
+    held.granted([lease(0, "1"), lease(1, "1")], 100);
+    // The answer to an older beat: slot 1 was given back and claimed anew while it was under way.
+    held.granted([lease(1, "2")], 150);
+    held.renewed([lease(0, "1"), lease(1, "1")], [lease(0, "1"), lease(1, "1")], 300);
+    expect(held.all()).toEqual([lease(1, "2")]);
+    expect(held.dropUnsure(151)).toBe(true);
+  });
+
+  it("does not renew what was dropped meanwhile", () => {
+    const held = new HeldLeases();
+    held.granted([lease(0)], 100);
+    expect(held.drop(lease(0))).toMatchObject(lease(0));
+    expect(held.drop(lease(0))).toBeUndefined();
+    held.renewed([lease(0)], [], 300);
+    expect(held.all()).toEqual([]);
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import type { Program } from "../protocol/program.ts";
+import type { DesiredAutomation } from "../protocol/spec.ts";
+import { planFor } from "./wanted.ts";
+
+const program: Program = {
+  automations: [
+    {
+      manifest: {
+        name: "a",
+        kind: "continuous",
+        version: "v1",
+        configSchema: null,
+        output: null,
+        stateSchema: null,
+        uses: {},
+        liveConfig: true,
+      },
+      module: "/m.js",
+      source: "/m.ts",
+      isolate: "slot",
+    },
+  ],
+  deploy: {},
+};
+const desired = (change: Partial<DesiredAutomation> = {}): DesiredAutomation => ({
+  slots: 3,
+  config: { n: 1 },
+  paused: false,
+  generation: 7,
+  deployed: {},
+  changedBy: { slots: "deploy", config: "deploy" },
+  ...change,
+});
+const plan = (change: Partial<Parameters<typeof planFor>[0]> = {}, state = desired()) =>
+  planFor({
+    workerId: "w1",
+    view: { desired: { a: state }, assignments: { a: { 0: "w1", 1: "w2", 2: "w1" } } },
+    program,
+    held: [{ automation: "a", slotId: 0, token: "t0" }],
+    draining: false,
+    ...change,
+  });
+
+describe("planFor", () => {
+  it("wants the assigned slots whose lease is held, and claims the others", () => {
+    expect(plan()).toEqual({
+      claim: [{ automation: "a", slotId: 2 }],
+      wanted: [
+        {
+          automation: "a",
+          slotId: 0,
+          token: "t0",
+          version: "v1",
+          config: { n: 1 },
+          configKey: '{"n":1}',
+          generation: 7,
+          slotCount: 3,
+          liveConfig: true,
+          isolate: "slot",
+        },
+      ],
+      unwanted: new Map(),
+    });
+  });
+
+  it("gives up what is assigned elsewhere, paused, scaled away, or held while it drains, and says why", () => {
+    const held = [{ automation: "a", slotId: 1, token: "t1" }];
+    expect(plan({ held }).unwanted).toEqual(new Map([["a/1", "scaled"]]));
+    expect(plan({}, desired({ paused: true }))).toMatchObject({
+      claim: [],
+      wanted: [],
+      unwanted: new Map([["a/0", "paused"]]),
+    });
+    expect(plan({}, desired({ slots: 0 }))).toMatchObject({
+      claim: [],
+      unwanted: new Map([["a/0", "scaled"]]),
+    });
+    expect(plan({ draining: true })).toMatchObject({
+      claim: [],
+      wanted: [],
+      unwanted: new Map([["a/0", "drain"]]),
+    });
+  });
+
+  it("runs nothing that it has no code for, or that nobody desires", () => {
+    expect(plan({ program: { automations: [], deploy: {} } })).toMatchObject({ claim: [], wanted: [] });
+    expect(plan({ view: { desired: {}, assignments: { a: { 0: "w1" } } } })).toMatchObject({
+      claim: [],
+      wanted: [],
+    });
+  });
+});
