@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineStream } from "../contracts/stream.ts";
+import { defineContinuous, isAutomation, type Automation } from "./definition.ts";
+import { manifestOf } from "./manifest.ts";
+
+const runSlot = async () => {};
+const wrong = (definition: object) => () => defineContinuous("a", definition as { runSlot(): Promise<void> });
+
+describe("defineContinuous", () => {
+  it("exposes name and output, and is frozen", () => {
+    const out = defineStream("pinger", z.object({ ok: z.boolean() }));
+    const made = defineContinuous("pinger", { output: out, runSlot });
+    expect(made.name).toBe("pinger");
+    expect(made.output).toBe(out);
+    expect(Object.isFrozen(made)).toBe(true);
+    expect(isAutomation(made)).toBe(true);
+    expect(isAutomation({ kind: "continuous", name: "pinger" })).toBe(false);
+  });
+
+  it("makes a contract of a bare schema", () => {
+    expect(defineContinuous("a", { output: z.number(), runSlot }).output).toMatchObject({
+      kind: "stream",
+      name: "a",
+    });
+    expect(defineContinuous("a", { runSlot }).output).toBeUndefined();
+  });
+
+  it("refuses an output contract of another name", () => {
+    const output = defineStream("other", z.number());
+    expect(() => defineContinuous("a", { output, runSlot })).toThrowError(
+      expect.objectContaining({ code: "FLEET_DEFINITION_INVALID" }),
+    );
+    expect(() => defineContinuous("a", { output, runSlot })).toThrow(
+      'its output contract is named "other"; an automation owns exactly the stream of its own name: use defineStream("a", …)',
+    );
+  });
+
+  it.each<[object, RegExp]>([
+    [{}, /runSlot must be a function, got nothing/],
+    [{ runSlot: 5 }, /runSlot must be a function, got 5/],
+    [{ runslot: runSlot }, /unknown option "runslot"; did you mean "runSlot"\?/],
+    [{ runSlot, config: 5 }, /config: expected a Standard Schema/],
+    [{ runSlot, config: z.object({ at: z.date() }) }, /config: this schema's input cannot travel as JSON/],
+    [{ runSlot, output: 5 }, /output must be a stream contract or a Standard Schema, got 5/],
+    [{ runSlot, isolate: "thread" }, /isolate must be "automation" or "slot"/],
+    [{ runSlot, env: ["A B"] }, /env must be an array of names/],
+    [{ runSlot, onConfig: true }, /onConfig must be a function/],
+    [{ runSlot, uses: { pops: [] } }, /unknown option "pops"; did you mean "pop"\?/],
+    [{ runSlot, uses: { pop: [5] } }, /uses: pop must be an array of contracts/],
+    [{ runSlot, uses: { pop: {} } }, /uses: pop must be an array of contracts/],
+    [{ runSlot, stuckSeconds: 5 }, /stuckSeconds is not available in this version/],
+    [{ runSlot, recycle: {} }, /recycle is not available in this version/],
+  ])("refuses %o", (definition, message) => {
+    expect(wrong(definition)).toThrow(message);
+  });
+
+  it("refuses a name outside the grammar", () => {
+    expect(() => defineContinuous("URL Pinger", { runSlot })).toThrow(
+      /automation "URL Pinger" is not a valid name/,
+    );
+  });
+});
+
+describe("manifestOf", () => {
+  it("tells schemas, bounds and declared uses as plain data", () => {
+    const source = defineStream("source", z.object({ n: z.number() }));
+    const made = defineContinuous("a", {
+      config: z.object({ every: z.number().default(1) }),
+      output: defineStream("a", z.string(), { maxLength: 10, ttlSeconds: 5 }),
+      state: z.object({ cursor: z.string() }),
+      uses: { pop: [source], publish: [{ kind: "topic", name: "t" }] },
+      onConfig: () => undefined,
+      runSlot,
+    });
+    const manifest = manifestOf(made as unknown as Automation, "hash");
+    expect(manifest).toMatchObject({
+      name: "a",
+      kind: "continuous",
+      version: "hash",
+      configSchema: { type: "object" },
+      stateSchema: { required: ["cursor"] },
+      output: {
+        stream: "a",
+        schema: { type: "string" },
+        maxLength: 10,
+        ttlSeconds: 5,
+        maxPayloadBytes: 262_144,
+      },
+      uses: {
+        pop: [{ kind: "stream", name: "source", schema: source.jsonSchema }],
+        publish: [{ kind: "topic", name: "t", schema: null }],
+      },
+      liveConfig: true,
+    });
+    expect(JSON.parse(JSON.stringify(manifest))).toEqual(manifest);
+  });
+
+  it("is short for an automation that declares nothing", () => {
+    expect(manifestOf(defineContinuous("a", { runSlot }) as unknown as Automation, "h")).toEqual({
+      name: "a",
+      kind: "continuous",
+      version: "h",
+      configSchema: null,
+      stateSchema: null,
+      output: null,
+      uses: {},
+      liveConfig: false,
+    });
+  });
+});
