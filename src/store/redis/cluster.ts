@@ -56,10 +56,9 @@ class ClusterLink implements Link {
     });
   }
 
-  /** The owner of `key`: it hears first what its scripts publish. While that one is down, another. */
-  subscriberAddress(key: string): Address {
+  subscriberAddress(key: string, attempt: number): Address {
     const owner = this.#nodes.get(this.#owners[keySlot(key)] ?? "");
-    if (owner?.isUp === true) return owner.address;
+    if (owner !== undefined && attempt % 2 === 1) return owner.address;
     const up = [...this.#nodes.values()].filter((node) => node.isUp).map((node) => node.address);
     const choice = up.length > 0 ? up : this.target.addresses;
     return choice[this.#turn++ % choice.length] as Address;

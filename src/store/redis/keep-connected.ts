@@ -10,8 +10,8 @@ import type { Address } from "./target.ts";
 
 export interface KeepConnectedOptions {
   settings: ConnectionSettings;
-  /** Where to connect to; asked before each attempt. */
-  address: () => Address;
+  /** Where to connect to; asked before each attempt since the last loss, counted from 1. */
+  address: (attempt: number) => Address;
   /** A new connection is up. When it throws, the connection is given up and the next one tried. */
   onUp: (connection: Connection) => void | Promise<void>;
   onLost: (connection: Connection, why: string) => void;
@@ -49,17 +49,17 @@ export class KeptConnection {
   async #connect(): Promise<void> {
     const { signal } = this.#end;
     for (let attempt = 1; !signal.aborted; attempt++) {
-      if (await this.#try()) return;
+      if (await this.#try(attempt)) return;
       await sleep(backoffMs(attempt, { baseMs: 50, capMs: 1000, jitter: 0.3 }), signal);
     }
   }
 
-  async #try(): Promise<boolean> {
+  async #try(attempt: number): Promise<boolean> {
     const { settings, address, onUp, onLost, onFailure } = this.#options;
     const { signal } = this.#end;
     try {
       const connection = await Connection.open(
-        address(),
+        address(attempt),
         settings,
         (lost, why) => {
           this.#current = undefined;

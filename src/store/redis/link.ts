@@ -19,9 +19,10 @@ export interface Link {
   masters(): Promise<MasterCall[]>;
   /**
    * Where a subscriber connects to. On a cluster pub/sub reaches every node, but the others a moment later: what was published
-   * just before a subscription could still arrive after it. So it is the node that publishes `key`'s messages, if that one is up.
+   * just before a subscription could still arrive after it. So it is the node that publishes `key`'s messages; another one
+   * at every second attempt, in case that one is down.
    */
-  subscriberAddress(key: string): Address;
+  subscriberAddress(key: string, attempt: number): Address;
   /** Resolves when calls can be served for the first time; fails within the deadline. */
   ready(): Promise<void>;
   /** Calls `listener` each time that a lost connection is back. */

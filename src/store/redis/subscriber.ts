@@ -48,7 +48,7 @@ export class Subscriber {
     this.#options = options;
     this.#kept = new KeptConnection({
       settings: { target: options.target, deadlineMs: options.deadlineMs, name: "fleet-subscriber" },
-      address: () => link.subscriberAddress(home),
+      address: (attempt) => link.subscriberAddress(home, attempt),
       onUp: (connection) => this.#resubscribe(connection),
       onLost: (_, why) => {
         this.#trouble = why;
