@@ -1,5 +1,6 @@
 // Which store and namespace a command works on: flag before environment before config file before default.
 import { existsSync } from "node:fs";
+import { checkNamespace } from "../contracts/name.ts";
 import { FleetError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { redactUrl } from "../internal/redact.ts";
@@ -39,7 +40,7 @@ export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
   return {
     url: absoluteAddress(given, typed === undefined ? settings.dir : process.cwd()),
     shown: redactUrl(given),
-    namespace: flags.namespace ?? process.env.FLEET_NAMESPACE ?? settings.namespace ?? "",
+    namespace: checkNamespace(flags.namespace ?? process.env.FLEET_NAMESPACE ?? settings.namespace ?? ""),
   };
 }
 

@@ -15,7 +15,7 @@ import { shownPath } from "./files.ts";
 export interface DescribeOptions {
   /** The project's folder. */
   dir: string;
-  /** Longest time for all modules together, in seconds; default 30. */
+  /** Longest time for one module, in seconds; default 30. */
   limitSeconds?: number;
 }
 
@@ -91,14 +91,14 @@ function follow(child: ChildProcess, dir: string, limitSeconds: number, outcome:
   const collect = (chunk: unknown) => (output = `${output}${String(chunk)}`.slice(-2000));
   child.stdout?.on("data", collect);
   child.stderr?.on("data", collect);
-  const timer = setTimeout(
-    () =>
-      outcome.reject(
-        failure(where, `still loading after ${limitSeconds} s (a top-level await that never ends?)`),
-      ),
-    limitSeconds * 1000,
-  );
+  const giveUp = () =>
+    outcome.reject(
+      failure(where, `still loading after ${limitSeconds} s (a top-level await that never ends?)`),
+    );
+  let timer = setTimeout(giveUp, limitSeconds * 1000);
   child.on("message", (message: DescribeMessage) => {
+    clearTimeout(timer);
+    timer = setTimeout(giveUp, limitSeconds * 1000);
     if ("source" in message) where = shownPath(dir, message.source);
     if (message.type === "failed") outcome.reject(failure(where, message.message, message.code));
     else if (message.type === "done") outcome.resolve();

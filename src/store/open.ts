@@ -7,15 +7,18 @@ import type { Store, StoreOptions } from "./store.ts";
 const FORMS =
   "sqlite:path/to/fleet.db, sqlite::memory:, redis://[user:password@]host[:port][/database], rediss://…, redis+cluster://host:port, redis+sentinel://host:port/master-name";
 
-const fn = <F>(value: unknown, where: string) =>
-  typeof value === "function" ? (value as F) : refuse(where, "a function", value);
+function isFunction(value: unknown): value is (...args: never[]) => unknown {
+  return typeof value === "function";
+}
 
 const RULES: OptionRules<Required<StoreOptions>> = {
   namespace: checkNamespace,
   deadlineSeconds: number({ min: 0.05, max: 60 }),
   clockOffsetMs: number(),
-  frozenNow: fn<NonNullable<StoreOptions["frozenNow"]>>,
-  log: fn<NonNullable<StoreOptions["log"]>>,
+  frozenNow: (value, where) =>
+    isFunction(value) ? (value as () => number) : refuse(where, "a function", value),
+  log: (value, where) =>
+    isFunction(value) ? (value as NonNullable<StoreOptions["log"]>) : refuse(where, "a function", value),
 };
 
 export type StoreKind = "sqlite" | "redis";

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { createLogger, type LoggerOptions } from "./logger.ts";
+
+function record(options: Partial<LoggerOptions> = {}) {
+  const lines: string[] = [];
+  const log = createLogger({
+    format: "text",
+    write: (line) => void lines.push(line),
+    now: () => 0,
+    ...options,
+  });
+  return { log, lines };
+}
+
+test("a line for people has time, level, message and fields", () => {
+  const { log, lines } = record();
+  log.info("slot started", { slot: "a/0", note: "two words", n: 3, gone: undefined });
+  expect(lines[0]?.slice(8)).toBe(' info  slot started slot=a/0 note="two words" n=3\n');
+  expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d /);
+});
+
+test("a JSON line has the same, and its own three fields cannot be overwritten", () => {
+  const { log, lines } = record({ format: "json", fields: { worker: "w" } });
+  log.error("failed", { error: new Error("boom"), level: "fake", at: new Date(0) });
+  expect(JSON.parse(lines[0] as string)).toEqual({
+    worker: "w",
+    error: "boom",
+    at: "1970-01-01T00:00:00.000Z",
+    level: "error",
+    time: 0,
+    msg: "failed",
+  });
+});
+
+test("levels below the lowest are dropped", () => {
+  const { log, lines } = record({ level: "warn" });
+  log.debug("a");
+  log.info("b");
+  log.warn("c");
+  log.error("d");
+  expect(lines).toHaveLength(2);
+});
+
+test("neither secrets nor control characters get through", () => {
+  for (const format of ["text", "json"] as const) {
+    const { log, lines } = record({ format });
+    log.warn("lost redis://:S3CRET-x@h\u001b[2J\nforged", {
+      password: "S3CRET-x",
+      nested: { authorization: "S3CRET-x", url: "redis://u:S3CRET-x@h" },
+      error: new Error("redis://:S3CRET-x@h"),
+      "odd\nkey": "v\u001b",
+    });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain("S3CRET-x");
+    // oxlint-disable-next-line no-control-regex
+    expect(lines[0]?.trimEnd()).not.toMatch(/[\u0000-\u001f]/);
+  }
+});
+
+test("circles and deep values end", () => {
+  const { log, lines } = record();
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  log.info("x", { circle, big: 10n, fn: () => 1, nan: Number.NaN });
+  expect(lines[0]).toContain("…");
+  expect(lines[0]).toContain("big=10");
+});

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { openStore, storeKind } from "./open.ts";
+
+test("the scheme names the back end", () => {
+  expect(storeKind("sqlite::memory:")).toBe("sqlite");
+  for (const url of ["redis://h", "rediss://h", "redis+cluster://h:1", "redis+sentinel://h:1/m"])
+    expect(storeKind(url)).toBe("redis");
+});
+
+test.each(["", "localhost:6379", "http://:S3CRET-x@h", "fleet.db", "redis", undefined])(
+  "%s is refused, with the accepted forms and without its password",
+  async (url) => {
+    const error = await openStore(url as string).catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: "FLEET_STORE_URL_INVALID" });
+    expect(String(error)).toContain("sqlite:path/to/fleet.db");
+    expect(String(error)).not.toContain("S3CRET-x");
+  },
+);
+
+test.each([
+  [{ namespace: "A B" }, "FLEET_NAME_INVALID"],
+  [{ deadlineSeconds: 0 }, "FLEET_OPTION_INVALID"],
+  [{ deadlineSeconds: 61 }, "FLEET_OPTION_INVALID"],
+  [{ nameSpace: "a" }, "FLEET_OPTION_INVALID"],
+  [{ log: "yes" }, "FLEET_OPTION_INVALID"],
+])("options %j are refused", async (options, code) => {
+  await expect(openStore("sqlite::memory:", options as never)).rejects.toMatchObject({ code });
+});
