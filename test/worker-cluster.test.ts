@@ -1,6 +1,6 @@
 // Short (`npm test`): a worker on a Redis Cluster of three masters, with a namespace.
+import { createClient } from "@redis/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openStore } from "../src/store/open.ts";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
 import { type RedisCluster, startRedisCluster } from "./support/redis.ts";
 
@@ -37,9 +37,15 @@ test("two automations talk through a stream on a cluster", async () => {
   expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ name: "producer" })]);
   worker.signal("SIGTERM");
   expect(await worker.ended).toBe(0);
-  // The keys are spread: this worker used more than one node.
-  const store = await openStore(cluster.url, { namespace: "prod" });
-  expect(await store.streams.list()).toEqual(["producer"]);
-  await store.wipe();
-  await store.close();
+  // This worker's keys lie on more than one node.
+  const sizes = await Promise.all(cluster.ports.map(keysOn));
+  expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(1);
 }, 90_000);
+
+async function keysOn(port: number): Promise<number> {
+  const client = createClient({ socket: { host: "127.0.0.1", port } });
+  await client.connect();
+  const size = await client.dbSize();
+  await client.close();
+  return size;
+}

@@ -30,6 +30,10 @@ export class Leader {
   /** Own (monotonic) time until which the lease surely holds. */
   #sureUntil = 0;
   #nextElection = 0;
+  /** Revision of the view that was placed last; undefined when it must be placed anew. */
+  #placedAt: number | undefined;
+  /** Own time at which the first worker of that view expires unless it is heard of: that changes no revision. */
+  #nextExpiry = 0;
   #nextSweep = 0;
   #sweeping = false;
 
@@ -41,11 +45,11 @@ export class Leader {
     return this.#token !== undefined && monotonicMs() < this.#sureUntil;
   }
 
-  /** One step; call it about once a second and on hints. */
-  async turn(): Promise<void> {
+  /** One step; call it about once a second and on hints, with the revision that the caller knows of (if any). */
+  async turn(revision: number | undefined): Promise<void> {
     await this.#stand();
     if (!this.leading) return;
-    await this.#place();
+    if (revision !== this.#placedAt || monotonicMs() >= this.#nextExpiry) await this.#place();
     if (monotonicMs() >= this.#nextSweep && !this.#sweeping) {
       this.#nextSweep = monotonicMs() + this.#options.sweepMs;
       this.#sweeping = true;
@@ -71,6 +75,7 @@ export class Leader {
     this.#token = leading ? token : undefined;
     // Counted from before the call, and a tenth less: it ends here before it ends in the store.
     this.#sureUntil = leading ? started + leaseMs * 0.9 : 0;
+    if (leading && !led) this.#placedAt = undefined;
     if (leading && !led) log.debug("leads the fleet", { candidate });
     else if (!leading && led) log.debug("leads no longer", { leader });
   }
@@ -78,9 +83,13 @@ export class Leader {
   async #place(): Promise<void> {
     const { registry } = this.#options.store;
     const view = await registry.view();
+    const expiries = view.workers.map((worker) => worker.expiresAt - view.now).filter((left) => left > 0);
+    this.#nextExpiry = monotonicMs() + Math.min(this.#options.leaseMs, ...expiries) + 20;
+    this.#placedAt = view.revision;
     const next = place({ desired: view.desired, workers: view.workers, current: view.assignments }, view.now);
     if (canonicalJson(next) === canonicalJson(view.assignments) || !this.leading || this.#token === undefined)
       return;
+    this.#placedAt = undefined;
     const outcome = await registry.putAssignments({ assignments: next, token: this.#token });
     if (outcome === "not-leader") this.#token = undefined;
   }

@@ -53,6 +53,8 @@ export class Supervisor {
   #program: Program;
   #worker: WorkerInfo;
   #view: FleetView | undefined;
+  /** The latest that the store has told. */
+  #revision: number | undefined;
   #viewReadAt = Number.NEGATIVE_INFINITY;
   #beatAt = Number.NEGATIVE_INFINITY;
   /** Store time minus own monotonic time, from the last beat. */
@@ -96,6 +98,7 @@ export class Supervisor {
     const { beatMs } = this.#parts.timings;
     this.#timers = [setInterval(() => this.#guard(), GUARD_MS), setInterval(() => void this.#tick(), beatMs)];
     this.#watch = this.#parts.store.registry.watch(() => {
+      this.#revision = undefined;
       this.#viewReadAt = Number.NEGATIVE_INFINITY;
       void this.#tick();
     });
@@ -160,7 +163,7 @@ export class Supervisor {
       do {
         this.#again = false;
         await this.#beat();
-        if (!this.#worker.draining) await this.#leader.turn();
+        if (!this.#worker.draining) await this.#leader.turn(this.#revision);
         await this.#look();
         await this.#claim();
         this.#act();
@@ -197,6 +200,7 @@ export class Supervisor {
     this.#leases.renewed(leases, result.lost, started + timings.leaseMs);
     for (const lost of result.lost)
       this.#log.warn("lost a slot: its lease has gone to somebody else", { slot: slotKey(lost) });
+    this.#revision = result.revision;
     if (result.revision !== this.#view?.revision) this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }
 
