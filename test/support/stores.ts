@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isFleetError } from "../../src/errors.ts";
 import type { Site, StoreHarness } from "../../src/store/conformance/harness.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Store, StoreOptions } from "../../src/store/store.ts";
@@ -98,4 +99,15 @@ class Opened {
 async function wipeAndClose(store: Store): Promise<void> {
   await store.wipe();
   await store.close();
+}
+
+/** Opens a store with a short deadline, which on a busy machine may take more than one try. */
+export async function openShort(url: string, options: StoreOptions): Promise<Store> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await openStore(url, options);
+    } catch (error) {
+      if (attempt === 5 || !isFleetError(error, "FLEET_STORE_UNAVAILABLE")) throw error;
+    }
+  }
 }

@@ -44,14 +44,20 @@ export function streamOrder(harness: StoreHarness): void {
       const producer = await declared(store, "t");
       for (const i of range(0, 10_000)) await producer.push(i);
       expect(await peekAll(store, "t")).toEqual(range(0, 10_000));
-      clock.advance(59_999);
-      expect(await store.streams.length({ stream: "t" })).toBe(10_000);
-      const first = await store.streams.pop({ stream: "t", n: 4 });
-      expect(payloads(first)).toEqual([0, 1, 2, 3]);
-      expect(new Set(first.map((raw) => wire(raw).ts))).toEqual(new Set([clock.ms - 59_999]));
-      clock.advance(1);
-      expect(await store.streams.length({ stream: "t" })).toBe(0);
+      const born = clock.ms;
+      const all = await store.streams.peek({ stream: "t", n: 10_000 });
+      const stamps = all.map(({ raw }) => wire(raw).ts);
+      expect(stamps[0]).toBe(born);
+      // A back end may have to spread so many entries over some milliseconds; each one's age counts from its own `ts`.
+      const last = stamps.at(-1) as number;
+      expect(last - born).toBeLessThan(10);
+      for (const at of range(born + 59_999, last + 60_001)) {
+        clock.ms = at;
+        const alive = stamps.filter((ts) => at - ts < 60_000).length;
+        expect({ at, length: await store.streams.length({ stream: "t" }) }).toEqual({ at, length: alive });
+      }
       expect(await store.streams.pop({ stream: "t", n: 1 })).toEqual([]);
+      expect(await store.streams.stats({ stream: "t" })).toMatchObject({ expired: 10_000, popped: 0 });
     },
     60_000,
   );
