@@ -68,7 +68,7 @@ function tableRow(score: Score): string {
   const { last, averageMs, slowestMs, looks } = score;
   if (last === undefined) return "";
   return [
-    `${last.ok ? "up" : "down"}`.padEnd(5),
+    (last.ok ? "up" : "down").padEnd(5),
     String(last.status ?? "-").padEnd(6),
     ms(last.latencyMs, 10),
     ms(averageMs, 10),

@@ -7,7 +7,7 @@ export interface Look {
   /** Aborts when the slot is to end. */
   stop: AbortSignal;
   /** Asks once; gives up when its signal aborts. */
-  ask(signal: AbortSignal): Promise<Pick<Measurement, "ok" | "status">>;
+  ask: (signal: AbortSignal) => Promise<Pick<Measurement, "ok" | "status">>;
 }
 
 /** One measurement. Throws only when the slot is to end: what was cut off by that says nothing about the URL. */
