@@ -33,7 +33,7 @@ it("35: four processes on one file: no BUSY, nothing twice, nothing lost", { tim
     const [reports, machine] = [everyone.slice(0, 4), everyone[4]?.lagP99Ms ?? 0];
     expect(reports.flatMap(({ errors }) => errors)).toEqual([]);
     // Each of them got its turns: they did contend.
-    expect(Math.min(...reports.map(({ calls }) => calls))).toBeGreaterThan(100);
+    expect(Math.min(...reports.map(({ calls }) => calls))).toBeGreaterThan(10);
     const rest = payloads(await store.streams.pop({ stream: "t", n: 1_000_000 })) as number[];
     const all = [...reports.flatMap(({ got }) => got), ...rest].toSorted((a, b) => a - b);
     expect(all).toEqual(
