@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
 import type { Log } from "../internal/log.ts";
 import type { Streams } from "../primitives/streams.ts";
@@ -40,6 +41,8 @@ export class SlotRun {
 
   constructor(parts: SlotRunParts) {
     this.#parts = parts;
+    // User code may wait in many places at once; more than ten listeners are no leak.
+    setMaxListeners(0, this.#abort.signal);
     this.ended = this.#run();
   }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Schema } from "../contracts/schema/standard.ts";
 import { isStreamContract, type StreamContract } from "../contracts/stream.ts";
 import { FleetError, messageOf } from "../errors.ts";
@@ -38,6 +39,8 @@ export class Streams {
   constructor(store: Store, options: StreamsOptions) {
     this.#store = store;
     this.#log = options.log;
+    // As many parts of a process may wait at once as there are; each listens while it waits, so more than ten are no leak.
+    setMaxListeners(0, this.#over.signal);
     this.#poller = new IdlePoller(options.pollMs ?? 1000);
   }
 
@@ -80,7 +83,10 @@ export class Streams {
   }
 
   #signal(own: AbortSignal | undefined): AbortSignal {
-    return own === undefined ? this.#over.signal : AbortSignal.any([own, this.#over.signal]);
+    if (own === undefined) return this.#over.signal;
+    const either = AbortSignal.any([own, this.#over.signal]);
+    setMaxListeners(0, either);
+    return either;
   }
 
   #publisher(contract: StreamContract, as: "owner" | "guest"): StreamPublisher {
