@@ -19,10 +19,15 @@ export function redactText(text: string): string {
     .replace(SECRET_PARAMETER, `$1${HIDDEN}`);
 }
 
-/** As {@link redactText}, for a text that is one address as a whole: here the password may even hold blanks. */
+/**
+ * As {@link redactText}, for a text that is one address as a whole: here the password may even hold blanks, and the scheme may
+ * be missing.
+ */
 export function redactUrl(url: string): string {
-  const whole = /^(\s*[a-z][a-z0-9+.-]*:)\/*.*@/is.exec(url);
-  return redactText(whole === null ? url : `${whole[1]}//${HIDDEN}@${url.slice(whole[0].length)}`);
+  const whole = /^(\s*[a-z][a-z0-9+.-]*:)?\/*.*@/is.exec(url);
+  if (whole === null) return redactText(url);
+  const scheme = whole[1] === undefined ? "" : `${whole[1]}//`;
+  return redactText(`${scheme}${HIDDEN}@${url.slice(whole[0].length)}`);
 }
 
 /** True for names of fields and options whose value nobody should read in a log. */
