@@ -13,13 +13,15 @@ const MAX_BYTES = 96 * 1024 * 1024;
 
 export interface Checkpointer {
   committed(): void;
+  /** Leaves all in the file itself, as far as nobody else is at work on it. */
   close(): void;
 }
 
 /**
  * Keeps the write-ahead log short without the pauses that SQLite's own checkpoints put into the path of a commit: it is
  * copied back when this process is idle, or when the log has become very long. A small log is left alone, because copying
- * costs two syncs.
+ * costs two syncs. The driver may keep a closed connection's files until its statements are collected, so closing does the same
+ * once more.
  */
 export function createCheckpointer(db: Database): Checkpointer {
   const log = db.file === undefined ? undefined : `${db.file.path}-wal`;
@@ -31,18 +33,7 @@ export function createCheckpointer(db: Database): Checkpointer {
     const size = sizeOf(log);
     if (size < IDLE_BYTES) return;
     const idle = monotonicMs() - committedAt >= IDLE_MS;
-    if (idle || size >= MAX_BYTES) checkpoint();
-    else arm();
-  }
-
-  function checkpoint(): void {
-    try {
-      // First without the lock; what is left to do with it held is then short.
-      db.sql("PRAGMA wal_checkpoint(PASSIVE)").all();
-      db.sql("PRAGMA wal_checkpoint(TRUNCATE)").all();
-    } catch {
-      // locked, or the disk is at fault: the next call on the store will say so
-    }
+    if (idle || size >= MAX_BYTES) checkpoint(db);
     if (sizeOf(log) >= IDLE_BYTES) arm();
   }
 
@@ -56,8 +47,21 @@ export function createCheckpointer(db: Database): Checkpointer {
       committedAt = monotonicMs();
       arm();
     },
-    close: () => timer?.cancel(),
+    close() {
+      timer?.cancel();
+      if (log !== undefined) checkpoint(db);
+    },
   };
+}
+
+function checkpoint(db: Database): void {
+  try {
+    // First without the lock; what is left to do with it held is then short.
+    db.sql("PRAGMA wal_checkpoint(PASSIVE)").all();
+    db.sql("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  } catch {
+    // locked, or the disk is at fault: the next call on the store will say so
+  }
 }
 
 function sizeOf(log: string | undefined): number {

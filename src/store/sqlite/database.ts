@@ -124,6 +124,9 @@ function database(db: Connection, name: string, file?: FileIdentity): Database {
       if (statement === undefined) statements.set(text, (statement = db.prepare(text)));
       return statement;
     },
-    close: () => db.close(),
+    close() {
+      statements.clear();
+      db.close();
+    },
   };
 }

@@ -29,7 +29,7 @@ export function isFileFault(error: unknown): boolean {
 }
 
 /** Whatever a call on an open store threw, as a `FleetError` that names the file. */
-export function callError(error: unknown, file: string): Error {
+export function callError(error: unknown, file: string, outcome?: "unknown"): Error {
   if (isFleetError(error)) return error;
   const text = messageOf(error);
   switch (sqliteCode(error)) {
@@ -43,7 +43,7 @@ export function callError(error: unknown, file: string): Error {
     case FULL:
       return failed(file, "the disk is full: free some space; nothing of this call was written", error, true);
     case IOERR:
-      return failed(file, `the disk reported an error (${text})`, error, true);
+      return failed(file, `the disk reported an error (${text})`, error, true, outcome);
     case CORRUPT:
     case NOTADB:
       return failed(
@@ -89,6 +89,12 @@ export function incompatible(file: string, why: string, cause?: unknown): FleetE
   return new FleetError("FLEET_STORE_INCOMPATIBLE", `store ${file}: ${why}`, { cause });
 }
 
-function failed(file: string, why: string, cause: unknown, retryable: boolean): FleetError {
-  return new FleetError("FLEET_STORE_FAILED", `store ${file}: ${why}`, { cause, retryable });
+function failed(
+  file: string,
+  why: string,
+  cause: unknown,
+  retryable: boolean,
+  outcome?: "unknown",
+): FleetError {
+  return new FleetError("FLEET_STORE_FAILED", `store ${file}: ${why}`, { cause, retryable, outcome });
 }

@@ -7,6 +7,8 @@ import type { Participant, Writer } from "./writer.ts";
 
 /** How many events the ring keeps, over all namespaces, for subscribers that are a moment late. */
 const RING_LENGTH = 10_000;
+/** How many characters of payload it keeps. */
+const RING_CHARS = 32 * 1024 * 1024;
 /** How long it keeps them at most. */
 const RING_MS = 60_000;
 /** How many are read at once. */
@@ -15,11 +17,12 @@ const PAGE = 1000;
 const LAST_SEQ = "SELECT seq FROM topics WHERE ns = ? AND topic = ?";
 const PUT_SEQ = "INSERT OR REPLACE INTO topics (ns, topic, seq) VALUES (?, ?, ?)";
 const TOPICS = "SELECT topic, seq FROM topics WHERE ns = ?";
-const PUBLISH = "INSERT INTO events (ns, topic, seq, ts, source, payload) VALUES (?, ?, ?, ?, ?, ?)";
+const PUBLISH =
+  "INSERT INTO events (ns, topic, seq, ts, source, payload, total) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'events'";
-const CUT_LENGTH = "DELETE FROM events WHERE id <= ?";
-const OLDEST = "SELECT ts FROM events ORDER BY id LIMIT 1";
-const FIRST_TO_KEEP = "SELECT min(id) FROM events WHERE ts > ?";
+const CUT = "DELETE FROM events WHERE id <= ?";
+const LAST_TOTAL = "SELECT total FROM events ORDER BY id DESC LIMIT 1";
+const FIRST_TO_KEEP = "SELECT id FROM events WHERE ts > ? AND total > ? ORDER BY id LIMIT 1";
 const NEWER =
   "SELECT id, topic, seq, ts, source, payload FROM events WHERE id > ? AND ns = ? ORDER BY id LIMIT ?";
 
@@ -50,35 +53,39 @@ export function createEvents(parts: {
   let cursor = 0;
   /** Last `seq` of the topics that the present transaction publishes to. */
   const seqs = new Map<string, number>();
+  /** Characters of all payloads up to the transaction's last event. */
+  let total: number | undefined;
 
   const participant: Participant = {
     flush() {
       if (seqs.size === 0) return;
       for (const [topic, seq] of seqs) db.sql(PUT_SEQ).run(ns, topic, seq);
-      cutRing();
+      cutRing(total ?? 0);
     },
     committed() {
       const published = seqs.size > 0;
-      seqs.clear();
-      if (published) deliver();
+      forget();
+      if (published) call(notifier, deliver);
     },
-    rolledBack: () => seqs.clear(),
+    rolledBack: forget,
   };
   writer.join(participant);
   notifier.onForeignCommit(deliver);
+
+  function forget(): void {
+    seqs.clear();
+    total = undefined;
+  }
 
   function lastId(): number {
     return db.sql(LAST_ID).get<[number]>()?.[0] ?? 0;
   }
 
-  function cutRing(): void {
-    const last = lastId();
-    db.sql(CUT_LENGTH).run(last - RING_LENGTH);
-    const cutoff = clock() - RING_MS;
-    const oldest = db.sql(OLDEST).get<[number]>()?.[0];
-    if (oldest === undefined || oldest > cutoff) return;
-    const keep = db.sql(FIRST_TO_KEEP).get<[number | null]>(cutoff)?.[0] ?? last + 1;
-    db.sql(CUT_LENGTH).run(keep - 1);
+  /** Only rows at the ring's old end are looked at, as many as go. */
+  function cutRing(last: number): void {
+    const id = lastId();
+    const keep = db.sql(FIRST_TO_KEEP).get<[number]>(clock() - RING_MS, last - RING_CHARS)?.[0] ?? id + 1;
+    db.sql(CUT).run(Math.max(id - RING_LENGTH, keep - 1));
   }
 
   /** Hands out what is new. Returns whether anybody wanted it. */
@@ -98,8 +105,10 @@ export function createEvents(parts: {
   function hand([id, topic, seq, ts, source, payload]: EventColumns): boolean {
     const takers = [...subscribers].filter((s) => id > s.after && matchesTopic(s.pattern, topic));
     for (const taker of takers) {
-      const event: BusEvent = { topic, ts, source, seq, fleet: fleetId, payload: JSON.parse(payload) };
-      if (subscribers.has(taker)) call(notifier, () => taker.onEvent(event));
+      call(notifier, () => {
+        if (!subscribers.has(taker)) return;
+        taker.onEvent({ topic, ts, source, seq, fleet: fleetId, payload: JSON.parse(payload) });
+      });
     }
     return takers.length > 0;
   }
@@ -136,7 +145,8 @@ export function createEvents(parts: {
           const last = seqs.get(topic) ?? db.sql(LAST_SEQ).get<[number]>(ns, topic)?.[0] ?? 0;
           const seq = last + 1;
           const ts = clock();
-          db.sql(PUBLISH).run(ns, topic, seq, ts, source, payload);
+          total = (total ?? db.sql(LAST_TOTAL).get<[number]>()?.[0] ?? 0) + payload.length;
+          db.sql(PUBLISH).run(ns, topic, seq, ts, source, payload, total);
           seqs.set(topic, seq);
           return { seq, ts };
         },

@@ -30,7 +30,11 @@ const SET_LEADER = "UPDATE fleets SET leader = ?, leader_token = ?, leader_expir
 /** The fleet's id in this namespace; `candidate` becomes it when there is none yet. Inside a write transaction. */
 export function ensureFleet(db: Database, ns: string, candidate: string): string {
   db.sql(ENSURE).run(ns, candidate);
-  return db.sql(FLEET_ID).get<[string]>(ns)?.[0] ?? candidate;
+  return readFleetId(db, ns) ?? candidate;
+}
+
+export function readFleetId(db: Database, ns: string): string | undefined {
+  return db.sql(FLEET_ID).get<[string]>(ns)?.[0];
 }
 
 export function createFleetRow(parts: { db: Database; ns: string; fleetId: string; clock: Clock }): FleetRow {

@@ -138,7 +138,7 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
 }
 
 /** Calls a listener; one that throws harms neither the others nor the store. */
-export function call(notifier: Pick<Notifier, "log">, listener: () => void): void {
+export function call(notifier: Pick<Notifier, "log">, listener: () => unknown): void {
   try {
     listener();
   } catch (error) {

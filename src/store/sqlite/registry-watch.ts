@@ -22,7 +22,7 @@ export function createRegistryWatch(parts: { fleet: FleetRow; writer: Writer; no
   }
 
   notifier.onForeignCommit(look);
-  writer.join({ flush() {}, committed: () => void look(), rolledBack() {} });
+  writer.join({ flush() {}, committed: () => call(notifier, look), rolledBack() {} });
 
   return {
     watch(onHint) {

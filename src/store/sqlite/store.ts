@@ -6,7 +6,7 @@ import { createCheckpointer } from "./checkpoint.ts";
 import { storeClock } from "./clock.ts";
 import { type Database, openFile, openMemory } from "./database.ts";
 import { createEvents } from "./events.ts";
-import { ensureFleet } from "./fleet-row.ts";
+import { ensureFleet, readFleetId } from "./fleet-row.ts";
 import { sqlitePath } from "./location.ts";
 import { createNotifier } from "./notify.ts";
 import { createRegistry } from "./registry.ts";
@@ -47,7 +47,9 @@ async function assemble(
 
   let fleetId: string;
   try {
-    fleetId = await writer.write(() => ensureFleet(db, namespace, uuidv7()));
+    fleetId = await writer.write(() => ensureFleet(db, namespace, uuidv7()), {
+      shortcut: () => readFleetId(db, namespace),
+    });
   } catch (error) {
     db.close();
     throw error;

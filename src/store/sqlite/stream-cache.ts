@@ -13,9 +13,10 @@ export interface OpenStream extends StreamRow {
 
 interface Held extends OpenStream {
   dirty: boolean;
-  /** Rows in the table: `storedHead <= seq < storedNext`; those from `storedNext` on are in `fresh`. */
-  storedHead: number;
+  /** Entries from this one on are not in the table yet but in `fresh`. */
   storedNext: number;
+  /** Entries popped or trimmed before this transaction. */
+  leftBefore: number;
   fresh: { at: number; text: string }[];
   /** No entry that lies there is older than this: saves looking at the head for every push. */
   noneBefore: number;
@@ -29,6 +30,8 @@ export interface StreamCache extends Participant {
   noteOp(stream: OpenStream, producer: string, seq: number, now: number): void;
   /** Drops what has expired. Returns how many entries. */
   expire(stream: OpenStream, now: number): number;
+  /** Whether rows before the head are still to be deleted. */
+  hasLeftovers(stream: OpenStream): boolean;
   /** Appends and cuts to the stream's length. Returns how many entries were cut. */
   append(stream: OpenStream, entries: readonly EntryTemplate[], now: number): number;
   /** Moves the head forward over entries that were taken. */
@@ -39,12 +42,15 @@ export interface StreamCache extends Participant {
   flush(forget?: string): void;
 }
 
+/** Expired rows that one transaction deletes. */
+export const DROP_AT_ONCE = 2000;
 /** Rows per insert statement: fewer calls into SQLite, without binding hundreds of values. */
 const ROWS = 16;
 const INSERT_ONE = insert(1);
 const INSERT_MANY = insert(ROWS);
 const UPDATE = `UPDATE streams SET head_seq = ?, next_seq = ?, last_at = ?, skew = ?,
   pushed = ?, popped = ?, trimmed = ?, expired = ?, invalid = ? WHERE id = ?`;
+const OLDEST = "SELECT min(seq) FROM stream_entries WHERE stream_id = ?";
 const DROP = "DELETE FROM stream_entries WHERE stream_id = ? AND seq < ?";
 const GET_OP = "SELECT seq FROM stream_ops WHERE stream_id = ? AND producer = ?";
 const PUT_OP = "INSERT OR REPLACE INTO stream_ops (stream_id, producer, seq, at) VALUES (?, ?, ?, ?)";
@@ -64,9 +70,7 @@ export function createStreamCache(
 
   function writeBack(stream: Held): void {
     if (!stream.dirty) return;
-    if (stream.head > stream.storedHead && stream.storedNext > stream.storedHead) {
-      db.sql(DROP).run(stream.id, stream.head);
-    }
+    dropRows(stream);
     const from = Math.max(stream.head, stream.storedNext);
     insertRows(stream, from, stream.fresh.slice(from - stream.storedNext));
     db.sql(UPDATE).run(
@@ -85,7 +89,19 @@ export function createStreamCache(
       if (op.dirty) db.sql(PUT_OP).run(stream.id, producer, op.seq, op.at);
       op.dirty = false;
     }
-    Object.assign(stream, { dirty: false, storedHead: stream.head, storedNext: stream.next, fresh: [] });
+    const leftBefore = stream.popped + stream.trimmed;
+    Object.assign(stream, { dirty: false, storedNext: stream.next, leftBefore, fresh: [] });
+  }
+
+  /**
+   * Deletes rows before the head: as many as this transaction took or cut, and some of those that expired. What is left of a
+   * great many that expired at once goes with later transactions, because deleting them all would hold the lock for long.
+   */
+  function dropRows(stream: Held): void {
+    const oldest = db.sql(OLDEST).get<[number | null]>(stream.id)?.[0] ?? stream.head;
+    if (oldest >= stream.head) return;
+    const left = stream.popped + stream.trimmed - stream.leftBefore;
+    db.sql(DROP).run(stream.id, Math.min(stream.head, oldest + left + DROP_AT_ONCE));
   }
 
   function insertRows(stream: Held, from: number, rows: Held["fresh"]): void {
@@ -109,7 +125,7 @@ export function createStreamCache(
       if (stream === undefined) {
         const row = readStream(db, ns, name);
         if (row === undefined) return undefined;
-        const stored = { storedHead: row.head, storedNext: row.next };
+        const stored = { storedNext: row.next, leftBefore: row.popped + row.trimmed };
         stream = {
           ...row,
           ...stored,
@@ -168,6 +184,15 @@ export function createStreamCache(
       stream.trimmed += trimmed;
       stream.dirty = true;
       return trimmed;
+    },
+
+    hasLeftovers(open) {
+      const stream = open as Held;
+      writeBack(stream);
+      const oldest = db.sql(OLDEST).get<[number | null]>(stream.id)?.[0] ?? stream.head;
+      if (oldest >= stream.head) return false;
+      stream.dirty = true; // the next write-back deletes some more
+      return true;
     },
 
     take(open, count) {

@@ -25,6 +25,7 @@ const DECLARE = `INSERT INTO streams (ns, name, max_length, ttl_ms, max_payload_
   max_payload_bytes = excluded.max_payload_bytes`;
 const ENTRIES = "SELECT seq, entry FROM stream_entries WHERE stream_id = ? AND seq >= ? ORDER BY seq LIMIT ?";
 const LIST = "SELECT name FROM streams WHERE ns = ? ORDER BY name";
+const OLDEST = "SELECT min(seq) FROM stream_entries WHERE stream_id = ?";
 const OLD_OPS = "SELECT 1 FROM stream_ops WHERE stream_id = ? AND at < ? LIMIT 1";
 const DROP_OPS = "DELETE FROM stream_ops WHERE stream_id = ? AND at < ?";
 const LAST_QUARANTINED = "SELECT max(seq) FROM stream_quarantine WHERE stream_id = ?";
@@ -52,6 +53,25 @@ export function createStreams(parts: {
 
   function alive(row: StreamRow): number {
     return firstAlive(row, streamTime(row, clock()).at, (seq) => storedAt(db, row.id, seq));
+  }
+
+  /** Deletes some of what has expired; `more` when there is more to delete. */
+  function sweepStep(name: string): { expired: number; more: boolean } {
+    const stream = cache.open(name);
+    if (stream === undefined) return { expired: 0, more: false };
+    const now = clock();
+    db.sql(DROP_OPS).run(stream.id, now - FORGET_PRODUCER_MS);
+    const expired = cache.expire(stream, now);
+    return { expired, more: cache.hasLeftovers(stream) };
+  }
+
+  function nothingToSweep(name: string): { expired: number; more: boolean } | undefined {
+    const row = readStream(db, ns, name);
+    if (row === undefined) return { expired: 0, more: false };
+    const oldest = db.sql(OLDEST).get<[number | null]>(row.id)?.[0] ?? row.head;
+    const oldOps = db.sql(OLD_OPS).get(row.id, clock() - FORGET_PRODUCER_MS);
+    const clean = oldest >= row.head && alive(row) === row.head && oldOps === undefined;
+    return clean ? { expired: 0, more: false } : undefined;
   }
 
   return {
@@ -181,25 +201,13 @@ export function createStreams(parts: {
       });
     },
 
-    sweep({ stream: name }) {
-      return writer.write(
-        () => {
-          const stream = cache.open(name);
-          if (stream === undefined) return { expired: 0 };
-          const now = clock();
-          db.sql(DROP_OPS).run(stream.id, now - FORGET_PRODUCER_MS);
-          return { expired: cache.expire(stream, now) };
-        },
-        {
-          shortcut() {
-            const row = readStream(db, ns, name);
-            if (row === undefined) return { expired: 0 };
-            if (alive(row) !== row.head) return undefined;
-            const oldOps = db.sql(OLD_OPS).get(row.id, clock() - FORGET_PRODUCER_MS);
-            return oldOps === undefined ? { expired: 0 } : undefined;
-          },
-        },
-      );
+    async sweep({ stream: name }) {
+      let expired = 0;
+      for (;;) {
+        const step = await writer.write(() => sweepStep(name), { shortcut: () => nothingToSweep(name) });
+        expired += step.expired;
+        if (!step.more) return { expired };
+      }
     },
 
     watch: ({ stream }, onHint) => watches.watch(stream, onHint),

@@ -35,7 +35,7 @@ export interface WriteOptions<T> {
 export interface Participant {
   /** Writes what was gathered; the transaction is still open. */
   flush(): void;
-  /** The transaction is durable: forget what was gathered, tell who waits. */
+  /** The transaction is durable: forget what was gathered, tell who waits. Must not throw. */
   committed(): void;
   /** Nothing of it happened: forget. */
   rolledBack(): void;
@@ -63,11 +63,16 @@ interface Job {
   reject: (error: Error) => void;
 }
 
-export function createWriter(
-  db: Database,
-  options: { deadlineMs: number; afterCommit?: () => void },
-): Writer {
-  const { deadlineMs, afterCommit } = options;
+export interface WriterOptions {
+  /** Longest time that a call may wait for the lock. */
+  deadlineMs: number;
+  /** Most calls that may wait; default 50 000. */
+  maxCalls?: number;
+  afterCommit?: () => void;
+}
+
+export function createWriter(db: Database, options: WriterOptions): Writer {
+  const { deadlineMs, maxCalls = MAX_QUEUED_CALLS, afterCommit } = options;
   const participants: Participant[] = [];
   let queue: Job[] = [];
   let queuedBytes = 0;
@@ -82,7 +87,7 @@ export function createWriter(
     { weight = 1, bytes = 0, shortcut }: WriteOptions<unknown> = {},
   ): Promise<T> {
     if (closed) return Promise.reject(new FleetError("FLEET_CLOSED", `store ${db.name} was closed`));
-    if (queue.length >= MAX_QUEUED_CALLS || queuedBytes + bytes > MAX_QUEUED_BYTES) {
+    if (queue.length >= maxCalls || queuedBytes + bytes > MAX_QUEUED_BYTES) {
       const what = `${queue.length} calls, ${Math.round(queuedBytes / 1024)} KiB`;
       return Promise.reject(
         new FleetError("FLEET_STORE_BUSY", `store ${db.name} does not keep up: ${what} are waiting already`, {
@@ -171,17 +176,19 @@ export function createWriter(
   function commitPortion(portion: Job[]): void {
     const until = monotonicMs() + MAX_MS;
     const values: unknown[] = [];
+    let committing = false;
     try {
       for (const job of portion) {
         values.push(job.work());
         if (monotonicMs() >= until) break;
       }
       for (const participant of participants) participant.flush();
+      committing = true;
       db.exec("COMMIT");
     } catch (error) {
       rollback(db);
       for (const participant of participants) participant.rolledBack();
-      return blame(portion, error);
+      return blame(portion, error, committing);
     }
     queue.unshift(...portion.splice(values.length));
     for (const [index, job] of portion.entries()) {
@@ -192,29 +199,35 @@ export function createWriter(
     afterCommit?.();
   }
 
-  /** A transaction failed: its calls go again, each alone, so that only the guilty one fails. */
-  function blame(portion: Job[], error: unknown): void {
+  /**
+   * A transaction failed and was undone. Refused as busy, its calls wait like any others; else they go again, each alone, so
+   * that only the guilty one fails. Where the disk failed under the commit itself, nobody knows whether it took effect.
+   */
+  function blame(portion: Job[], error: unknown, committing: boolean): void {
+    if (isBusy(error)) {
+      queue.unshift(...portion);
+      throw error;
+    }
     if (portion.length > 1 && !isFileFault(error)) {
       for (const job of portion) job.alone = true;
       queue.unshift(...portion);
       return;
     }
+    const outcome = committing && isFileFault(error) ? "unknown" : undefined;
     for (const job of portion) {
       queuedBytes -= job.bytes;
-      job.reject(callError(error, db.name));
+      job.reject(callError(error, db.name, outcome));
     }
   }
 
   function waitForLock(): void {
     const now = monotonicMs();
-    const late = queue.filter((job) => job.deadline <= now);
-    if (late.length > 0) {
-      queue = queue.filter((job) => job.deadline > now);
-      for (const job of late) {
-        queuedBytes -= job.bytes;
-        const why = `other processes kept it locked for ${deadlineMs / 1000} s; nothing of this call was written`;
-        job.reject(unavailable(db.name, why, { retryable: true }));
-      }
+    // All calls have the same time, so the first to be late stand first.
+    const inTime = queue.findIndex((job) => job.deadline > now);
+    for (const job of queue.splice(0, inTime < 0 ? queue.length : inTime)) {
+      queuedBytes -= job.bytes;
+      const why = `other processes kept it locked for ${deadlineMs / 1000} s; nothing of this call was written`;
+      job.reject(unavailable(db.name, why, { retryable: true }));
     }
     if (queue.length === 0) return onEmpty?.();
     scheduled = true;

@@ -62,7 +62,8 @@ CREATE TABLE events (
   seq     INTEGER NOT NULL,
   ts      INTEGER NOT NULL,
   source  TEXT NOT NULL,
-  payload TEXT NOT NULL
+  payload TEXT NOT NULL,
+  total   INTEGER NOT NULL  -- characters of all payloads up to this one, to bound the ring's size
 );
 
 CREATE TABLE topics (
