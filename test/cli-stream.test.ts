@@ -1,10 +1,13 @@
 // `fleet stream`, `fleet status` and `fleet wipe` on both stores.
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { entryTemplate } from "../src/protocol/envelope.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
-import { makeProject, runFleet, startFleet } from "./support/cli.ts";
+import { makeProject, runFleet, startFleet, writeInto } from "./support/cli.ts";
 
 interface Case {
   cwd: string;
@@ -92,7 +95,7 @@ describe.each(["sqlite", "redis"] as const)("%s", (kind) => {
     await push(store, "pinger", [1]);
     for (const command of ["peek", "pop", "tail", "length"]) {
       const result = await fleet("stream", command, "pingr");
-      expect(result, command).toMatchObject({ code: 1, stdout: "" });
+      expect(result).toMatchObject({ code: 1, stdout: "" });
       expect(result.stderr).toContain('did you mean "pinger"?');
     }
   });
@@ -181,9 +184,6 @@ test("a reader that goes away ends the command quietly", async () => {
     Array.from({ length: 5000 }, (_, n) => ({ n, fill: "x".repeat(100) })),
     10_000,
   );
-  const { spawn } = await import("node:child_process");
-  const { once } = await import("node:events");
-  const { fileURLToPath } = await import("node:url");
   const child = spawn(
     process.execPath,
     [fileURLToPath(new URL("../bin/fleet.js", import.meta.url)), "stream", "peek", "pinger", "-n", "5000"],
@@ -199,7 +199,6 @@ test("a reader that goes away ends the command quietly", async () => {
 test("flag goes before environment, environment before config file", async () => {
   const { cwd, store } = await open("sqlite");
   await push(store, "pinger", [1]);
-  const { writeInto } = await import("./support/cli.ts");
   writeInto(
     cwd,
     "fleet.config.ts",

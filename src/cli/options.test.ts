@@ -3,16 +3,14 @@ import { labelList, nameList, seconds, wholeNumber } from "./options.ts";
 
 test("whole numbers", () => {
   expect(wholeNumber(1)("12")).toBe(12);
-  for (const text of ["0", "-1", "1.5", "1e3", "x", ""])
-    expect(() => wholeNumber(1)(text), text).toThrow("whole");
+  for (const text of ["0", "-1", "1.5", "1e3", "x", ""]) expect(() => wholeNumber(1)(text)).toThrow("whole");
   expect(() => wholeNumber(1, 5)("6")).toThrow("from 1 to 5");
 });
 
 test("seconds", () => {
   expect(seconds(10)("1.5")).toBe(1.5);
   expect(seconds(10)("0")).toBe(0);
-  for (const text of ["11", "-1", "Infinity", "x", ""])
-    expect(() => seconds(10)(text), text).toThrow("seconds");
+  for (const text of ["11", "-1", "Infinity", "x", ""]) expect(() => seconds(10)(text)).toThrow("seconds");
 });
 
 test("lists", () => {

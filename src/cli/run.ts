@@ -1,6 +1,5 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Command } from "commander";
 import { FleetError, messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { writeIgnoreFile } from "../project/build.ts";
@@ -9,47 +8,20 @@ import type { Store } from "../store/store.ts";
 import { startWorker, type Worker } from "../worker/worker.ts";
 import { reloadOnSave } from "./dev.ts";
 import { openLog } from "./log.ts";
-import { addRunOptions, type RunFlags } from "./run-options.ts";
+import type { RunFlags } from "./run-options.ts";
 import { listenForSignals, untilDrained } from "./shutdown.ts";
 import { chooseTarget, openForWorker, type Target } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** `fleet up`, `fleet worker` and `fleet dev`: a worker process on the store. */
-export function addRun(program: Command, terminal: Terminal): void {
-  const commands = [
-    {
-      name: "up",
-      about: "run automations on this machine",
-      example: "fleet up\n  fleet up automations/*.ts",
-    },
-    {
-      name: "worker",
-      about: "run automations as one worker of many",
-      example: "fleet worker --store redis://localhost:6379 --only scraper --capacity 20",
-    },
-    { name: "dev", about: "as up, and load changed files when they are saved", example: "fleet dev" },
-  ];
-  for (const { name, about, example } of commands) {
-    addRunOptions(program.command(`${name} [files...]`).description(about))
-      .addHelpText(
-        "after",
-        `\nFiles or globs take the place of those that fleet.config.ts lists.\n\nExamples:\n  ${example}`,
-      )
-      .action((files: string[], _options, command: Command) =>
-        run({ files, flags: command.optsWithGlobals<RunFlags>(), terminal, dev: name === "dev" }),
-      );
-  }
-}
-
-interface Run {
+export interface Run {
   files: readonly string[];
   flags: RunFlags;
   terminal: Terminal;
   dev: boolean;
 }
 
-/** Runs until a signal ends it. The exit code says whether the drain had to be forced. */
-async function run({ files, flags, terminal, dev }: Run): Promise<void> {
+/** `fleet up`, `worker` and `dev`: runs until a signal ends it. The exit code says whether the drain had to be forced. */
+export async function run({ files, flags, terminal, dev }: Run): Promise<void> {
   const log = openLog(terminal, flags.logLevel);
   const memory = dev ? newMemory() : undefined;
   const load = () =>

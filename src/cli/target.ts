@@ -4,7 +4,7 @@ import { checkNamespace } from "../contracts/name.ts";
 import { FleetError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { redactUrl } from "../internal/redact.ts";
-import { loadSettings } from "../project/project.ts";
+import { findConfig } from "../project/files.ts";
 import { absoluteAddress, DEFAULT_STORE, sqliteFile } from "../project/store-address.ts";
 import { openStore, storeKind } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
@@ -53,8 +53,15 @@ export async function findTarget(flags: StoreFlags): Promise<Target> {
   const open =
     (flags.store ?? nonEmpty(process.env.FLEET_STORE)) === undefined ||
     (flags.namespace ?? process.env.FLEET_NAMESPACE) === undefined;
-  const settings = open ? await loadSettings(dir) : undefined;
+  const settings = open ? await settingsIn(dir) : undefined;
   return chooseTarget(flags, settings ?? { dir, store: undefined, namespace: undefined });
+}
+
+/** The compiler and all that reads a project is loaded only where there is a config file. */
+async function settingsIn(dir: string): Promise<Settings | undefined> {
+  if (findConfig(dir) === undefined) return undefined;
+  const { loadSettings } = await import("../project/project.ts");
+  return loadSettings(dir);
 }
 
 /** Opens a store that must be there already: no SQLite file is made only to find it empty. */

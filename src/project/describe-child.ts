@@ -14,11 +14,11 @@ import type {
 import { describeFailure } from "./failure.ts";
 
 /**
- * Ends this process when its parent is gone, also while user code blocks the event loop: a thread of its own looks at the
- * parent's id, which changes when the parent dies.
+ * Ends this process when its parent is gone, also while user code blocks the event loop: a thread of its own compares the
+ * parent's id with the one given at the start, as an orphan gets another parent.
  */
 const GUARD = `
-  const parent = process.ppid;
+  const { workerData: parent } = require("node:worker_threads");
   setInterval(() => process.ppid !== parent && process.kill(process.pid, "SIGKILL"), 500);
 `;
 
@@ -80,7 +80,7 @@ function reportDeadlock(): void {
   );
 }
 
-new Worker(GUARD, { eval: true }).unref();
+new Worker(GUARD, { eval: true, workerData: Number(process.argv[2]) }).unref();
 process.on("disconnect", () => process.exit(1));
 process.once("message", (request: DescribeRequest) => {
   // The channel alone must not hold the process open, or it would never run out of work.

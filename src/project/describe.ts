@@ -61,7 +61,7 @@ async function runChild(
   env: NodeJS.ProcessEnv,
   onMessage: (message: DescribeMessage) => void,
 ): Promise<void> {
-  const child = fork(childModule(), [], {
+  const child = fork(childModule(), [String(process.pid)], {
     cwd: options.dir,
     env,
     execArgv: ["--enable-source-maps"],
