@@ -11,7 +11,7 @@ import { ensureRedisServer } from "./redis-server.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** Every process of this run inherits this variable; that is how one that is left over is found. */
-const RUN_MARK = "FLEET_TEST_RUN";
+const RUN_MARK = "TEST_RUN_ID";
 const run = randomUUID();
 /** How long what the tests started may take to end after them. */
 const GRACE_MS = 5000;
