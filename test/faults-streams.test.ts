@@ -8,6 +8,8 @@ import { declared, entry, unaccounted } from "../src/store/conformance/producer.
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
 import { type Child, type Children, prepareChildren } from "./support/children.ts";
+import type { SubscriberInput, SubscriberMessage } from "./support/children/subscriber.ts";
+import type { WaiterInput, WaiterMessage } from "./support/children/waiter.ts";
 import type { ConsumerInput, ConsumerMessage } from "./support/children/consumer.ts";
 import { freshNamespace, temporaryFolder } from "./support/stores.ts";
 
@@ -98,6 +100,45 @@ describe.each(["Redis", "SQLite"] as const)("streams on %s", (kind) => {
       const stats = await store.streams.stats({ stream: "killed" });
       expect(stats).toMatchObject({ pushed: 300, popped: 300, length: 0 });
       expect((stats?.popped ?? 0) - used.length).toBe(100);
+    });
+  });
+
+  it("a push wakes another process by a hint, each time that the stream was empty", async () => {
+    await onStore(urls[kind](), async (store) => {
+      const producer = await declared(store, "hinted");
+      const input: WaiterInput = { url: urls[kind](), namespace, stream: "hinted" };
+      const child = children.start<WaiterMessage>("waiter", input);
+      await child.next((message) => "ready" in message);
+      for (const round of range(0, 10)) {
+        await producer.push(round);
+        await until(
+          `round ${round} in the other process`,
+          () => child.messages.some((message) => "got" in message && message.got === round),
+          2000,
+        );
+      }
+      const got = child.messages.flatMap((message) => ("got" in message ? [message.got] : []));
+      expect(got).toEqual(range(0, 10));
+      child.kill("SIGKILL");
+      await child.ended;
+    });
+  });
+
+  it("events reach another process in order, none missed", async () => {
+    await onStore(urls[kind](), async (store) => {
+      const publish = (payload: unknown) =>
+        store.events.publish({ topic: "across", source: "s", payload: JSON.stringify(payload) });
+      await publish("before");
+      const input: SubscriberInput = { url: urls[kind](), namespace, pattern: "acr*" };
+      const child = children.start<SubscriberMessage>("subscriber", input);
+      await child.next((message): message is { ready: true } => "ready" in message);
+      for (const i of range(0, 200)) await publish(i);
+      await until("the last event", () =>
+        child.messages.some((m) => "lastPayload" in m && m.lastPayload === 199),
+      );
+      expect(child.messages.at(-1)).toEqual({ received: 200, missed: 0, lastPayload: 199 });
+      child.kill("SIGKILL");
+      await child.ended;
     });
   });
 
