@@ -29,8 +29,8 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
     const others = ["", "prod", "a.b", "axb", "fleet", "prod2", "pro"].filter((other) => other !== namespace);
     const all = [
       ...STREAMS.flatMap((name) => {
-        const { stream, meta, ops, quarantine } = keys.stream(name);
-        return [stream, meta, ops, quarantine];
+        const { stream, meta, quarantine } = keys.stream(name);
+        return [stream, meta, quarantine];
       }),
       ...Object.values(keys.fleet),
       keys.eventSeqs,
@@ -47,7 +47,6 @@ it("the names on the wire are as documented", () => {
   expect(redisKeys("").stream("url-pinger")).toEqual({
     stream: "stream:url-pinger",
     meta: "{stream:url-pinger}:meta",
-    ops: "{stream:url-pinger}:ops",
     quarantine: "{stream:url-pinger}:quarantine",
     hint: "{stream:url-pinger}:hint",
   });

@@ -10,10 +10,8 @@ import { FleetError } from "../../errors.ts";
 export interface StreamKeys {
   /** ZSET: member = envelope, score = store time in ms plus what keeps push order strict. */
   stream: string;
-  /** HASH: bounds, last score, counters. */
+  /** HASH: bounds, last score, counters, and per producer `op:<producer>` -> `<seq>|<ts>` of its last push. */
   meta: string;
-  /** HASH producer -> `<seq>|<store ms>`: which calls were applied already. */
-  ops: string;
   /** LIST of entries that a consumer could not use, newest first. */
   quarantine: string;
   /** Channel: the stream went from empty to filled. */
@@ -87,7 +85,6 @@ export function redisKeys(namespace: string): Keys {
       return {
         stream,
         meta: `{${stream}}:meta`,
-        ops: `{${stream}}:ops`,
         quarantine: `{${stream}}:quarantine`,
         hint: `{${stream}}:hint`,
       };

@@ -1,5 +1,5 @@
 import { FleetError } from "../../errors.ts";
-import type { PushResult, StoredEntry, StreamBounds, StreamStore } from "../store.ts";
+import type { StoredEntry, StreamBounds, StreamStore } from "../store.ts";
 import type { StreamKeys } from "./keys.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 
@@ -35,19 +35,23 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
     },
 
     async push({ stream, entries, op }) {
-      const { stream: zset, meta, ops, hint } = keysOf(stream);
+      const { stream: zset, meta, hint } = keysOf(stream);
       const rest: string[] = [];
       for (const entry of entries) rest.push(entry.head, entry.tail);
-      const [outcome, length = 0, trimmed = 0, expired = 0] = await run<PushReply>("stream-push", {
-        keys: { stream: zset, meta, ops },
+      const reply = await run<PushReply>("stream-push", {
+        keys: { stream: zset, meta },
         args: { hint, fleet: identity.id, producer: op.producer, seq: String(op.seq) },
         rest,
         repeatable: true,
       });
-      if (outcome === "pushed") return { outcome, length, trimmed, expired };
+      if (typeof reply === "number") return { outcome: "pushed", length: reply, trimmed: 0, expired: 0 };
+      if (typeof reply === "object") {
+        const [length, trimmed, expired] = reply;
+        return { outcome: "pushed", length, trimmed, expired };
+      }
       // No bounds where there were some: the store may have come back empty, and then the fleet's id is gone as well.
-      if (outcome === "undeclared") void identity.reseed();
-      return { outcome };
+      if (reply === "undeclared") void identity.reseed();
+      return { outcome: reply };
     },
 
     async pop({ stream, n }) {
@@ -132,9 +136,9 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
     },
 
     async sweep({ stream }) {
-      const { stream: zset, meta, ops } = keysOf(stream);
+      const { stream: zset, meta } = keysOf(stream);
       const expired = await run<number>("stream-sweep", {
-        keys: { stream: zset, meta, ops },
+        keys: { stream: zset, meta },
         args: { silentMs: String(SILENT_MS) },
         repeatable: true,
       });
@@ -152,7 +156,7 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
   };
 }
 
-type PushReply = [outcome: PushResult["outcome"], length?: number, trimmed?: number, expired?: number];
+type PushReply = number | [length: number, trimmed: number, expired: number] | "duplicate" | "undeclared";
 type SixNumbers = [number, number, number, number, number, number];
 
 function boundsOf([maxLength, ttlMs, maxPayloadBytes]: readonly string[]): StreamBounds {

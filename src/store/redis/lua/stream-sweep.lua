@@ -1,9 +1,9 @@
 -- Frees the memory of expired entries and forgets producers not heard of for so long.
 -- USES clock
--- KEYS stream, meta, ops
+-- KEYS stream, meta
 -- ARGV clock, silentMs
 -- ->   how many entries had expired
-local stream, meta, ops = KEYS[1], KEYS[2], KEYS[3]
+local stream, meta = KEYS[1], KEYS[2]
 local now = now_ms()
 
 local ttl = tonumber(redis.call("HGET", meta, "ttlMs"))
@@ -13,9 +13,11 @@ if ttl then
   if expired > 0 then redis.call("HINCRBY", meta, "expired", expired) end
 end
 local horizon = now - tonumber(ARGV[2])
-local producers = redis.call("HGETALL", ops)
-for i = 1, #producers, 2 do
-  local heard = tonumber(string.match(producers[i + 1], "|(%d+)$"))
-  if heard <= horizon then redis.call("HDEL", ops, producers[i]) end
+local fields = redis.call("HGETALL", meta)
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 3) == "op:" then
+    local heard = tonumber(string.match(fields[i + 1], "|(%d+)$"))
+    if heard <= horizon then redis.call("HDEL", meta, fields[i]) end
+  end
 end
 return expired
