@@ -10,7 +10,8 @@ export const MAX_DEPTH = 64;
  * `Date`) travel in that form; `undefined` fields are left out, as in `JSON.stringify`.
  */
 export function encodePayload(where: string, payload: unknown): string {
-  refuseLossy(where, payload, "", 0);
+  // The names of fields are put together only where one of them has to be named.
+  if (!isLossless(payload, 0)) refuseLossy(where, payload, "", 0);
   return JSON.stringify(payload);
 }
 
@@ -29,6 +30,33 @@ export function checkSize(where: string, json: string, limit: number): void {
       `${where}: the payload has ${bytes} bytes, the limit is ${limit}; send a reference instead, or raise maxPayloadBytes in the contract`,
     );
   }
+}
+
+/** True only for plain data; for all else `refuseLossy` decides. */
+function isLossless(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value);
+    case "object":
+      break;
+    default:
+      return false;
+  }
+  if (value === null) return true;
+  if (depth >= MAX_DEPTH || typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) if (!isLossless(value[i], depth + 1)) return false;
+    return true;
+  }
+  if (value instanceof Map || value instanceof Set) return false;
+  for (const key in value) {
+    const field = (value as Record<string, unknown>)[key];
+    if (field !== undefined && !isLossless(field, depth + 1)) return false;
+  }
+  return true;
 }
 
 function refuseLossy(where: string, value: unknown, path: string, depth: number): void {

@@ -2,30 +2,42 @@
  * UUIDv7 (RFC 9562 §5.7): 48 bits of Unix milliseconds, then random bits; sorts by creation time.
  * Ids made by one process within one millisecond also sort, by a counter in `rand_a` (RFC 9562 §6.2, method 1).
  * `now` is only a hint for sorting; nothing in Fleet decides by it.
+ *
+ * Every emit makes one, so texts come from tables and random bytes in bulk.
  */
 let lastMs = 0;
 let counter = 0;
+/** `lastMs` as it stands in an id, with the version behind it. */
+let prefix = "";
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-const POOL = new Uint8Array(8 * 256);
-let used = POOL.length;
+const RANDOM = new Uint8Array(8 * 512);
+let used = RANDOM.length;
 
 export function uuidv7(now: number = Date.now()): string {
-  if (now > lastMs) {
-    lastMs = now;
-    counter = 0;
-  } else if (++counter > 0xfff) {
-    // 4096 ids within one millisecond: borrow from the next one, so the order stays strict.
-    lastMs += 1;
-    counter = 0;
-  }
-  if (used === POOL.length) {
-    crypto.getRandomValues(POOL);
+  if (now > lastMs) startAt(now);
+  // 4096 ids within one millisecond: borrow from the next one, so the order stays strict.
+  else if (++counter > 0xfff) startAt(lastMs + 1);
+  if (used === RANDOM.length) {
+    crypto.getRandomValues(RANDOM);
     used = 0;
   }
-  const random = POOL.subarray(used, (used += 8));
-  const time = lastMs.toString(16).padStart(12, "0");
-  const tail = Array.from(random, (byte) => HEX[byte]).join("");
-  const variant = (8 | ((random[0] as number) & 3)).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${counter.toString(16).padStart(3, "0")}-${variant}${tail.slice(1, 4)}-${tail.slice(4)}`;
+  const variant = hex(((RANDOM[used++] as number) & 0x3f) | 0x80);
+  const count = counter.toString(16).padStart(3, "0");
+  return `${prefix}${count}-${variant}${random()}-${random()}${random()}${random()}${random()}${random()}${random()}`;
+}
+
+function startAt(ms: number): void {
+  lastMs = ms;
+  counter = 0;
+  const time = ms.toString(16).padStart(12, "0");
+  prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+}
+
+function random(): string {
+  return hex(RANDOM[used++] as number);
+}
+
+function hex(byte: number): string {
+  return HEX[byte] as string;
 }

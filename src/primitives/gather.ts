@@ -12,24 +12,31 @@ export interface GatherOptions<T> {
   maxWaitingBytes: number;
 }
 
-interface Waiting<T> {
-  item: T;
+/** Taken at load, so that tests with fake timers do not stop it. */
+const soon = setImmediate;
+
+/** Items that travel, succeed and fail together, and so share one promise. */
+interface Batch<T> {
+  items: T[];
   bytes: number;
+  settled: Promise<void>;
   resolve: () => void;
   reject: (error: unknown) => void;
 }
 
 /**
- * Gathers the calls of one tick, and all that come while a batch is under way, into one batch. One batch is under way at a
+ * Gathers the calls of one tick, and all that come while a batch is under way, into batches. One batch is under way at a
  * time: the order of calls is the order of effects, and a lone caller waits for nothing but a microtask.
  */
 export class Gather<T> {
   readonly #options: GatherOptions<T>;
-  #waiting: Waiting<T>[] = [];
+  readonly #waiting: Batch<T>[] = [];
   #waitingBytes = 0;
   #scheduled = false;
   #sending = false;
-  #idle: (() => void)[] = [];
+  /** Of batches that have settled: their callers are to be told, in this order. */
+  readonly #answers: (() => void)[] = [];
+  readonly #idle: (() => void)[] = [];
 
   constructor(options: GatherOptions<T>) {
     this.#options = options;
@@ -48,11 +55,12 @@ export class Gather<T> {
         ),
       );
     }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, bytes, resolve, reject });
-      this.#waitingBytes += bytes;
-      this.#schedule();
-    });
+    const batch = this.#batchFor(bytes);
+    batch.items.push(item);
+    batch.bytes += bytes;
+    this.#waitingBytes += bytes;
+    this.#schedule();
+    return batch.settled;
   }
 
   /** Resolves once everything accepted so far has settled. */
@@ -61,42 +69,61 @@ export class Gather<T> {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** The last batch that waits, or a new one where that is full. */
+  #batchFor(bytes: number): Batch<T> {
+    const { maxItems, maxBytes } = this.#options;
+    const last = this.#waiting.at(-1);
+    if (last !== undefined && last.items.length < maxItems && last.bytes + bytes <= maxBytes) return last;
+    const batch = newBatch<T>();
+    this.#waiting.push(batch);
+    return batch;
+  }
+
   #schedule(): void {
     if (this.#scheduled || this.#sending) return;
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
-      void this.#drain();
+      this.#next();
     });
   }
 
-  async #drain(): Promise<void> {
+  #next(): void {
+    const batch = this.#waiting.shift();
+    if (batch === undefined) return;
     this.#sending = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#take();
-      try {
-        await this.#options.send(batch.map((entry) => entry.item));
-        for (const entry of batch) entry.resolve();
-      } catch (error) {
-        for (const entry of batch) entry.reject(error);
-      }
-      // The callers just resolved may call again at once: let them, so that they travel together.
-      if (this.#waiting.length === 0) await Promise.resolve();
+    this.#waitingBytes -= batch.bytes;
+    this.#options.send(batch.items).then(
+      () => this.#settled(batch.resolve),
+      (error: unknown) => this.#settled(() => batch.reject(error)),
+    );
+  }
+
+  #settled(answer: () => void): void {
+    this.#answers.push(answer);
+    if (this.#waiting.length > 0) {
+      this.#next();
+      // Stores write to their link in the next phase of the event loop. Let them, before the callers that are answered now
+      // make their next calls: so those are prepared while the store is at work.
+      soon(() => this.#answer());
+      return;
     }
     this.#sending = false;
+    this.#answer();
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  #take(): Waiting<T>[] {
-    let bytes = 0;
-    let count = 0;
-    for (const entry of this.#waiting) {
-      if (count > 0 && (count >= this.#options.maxItems || bytes + entry.bytes > this.#options.maxBytes))
-        break;
-      bytes += entry.bytes;
-      count += 1;
-    }
-    this.#waitingBytes -= bytes;
-    return this.#waiting.splice(0, count);
+  #answer(): void {
+    for (const answer of this.#answers.splice(0)) answer();
   }
+}
+
+function newBatch<T>(): Batch<T> {
+  let resolve: () => void = () => undefined;
+  let reject: (error: unknown) => void = () => undefined;
+  const settled = new Promise<void>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { items: [], bytes: 0, settled, resolve, reject };
 }

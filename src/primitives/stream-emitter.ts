@@ -1,6 +1,6 @@
 import { checkOptions, text, type OptionRules } from "../contracts/options.ts";
 import { checkSize, encodePayload } from "../contracts/json.ts";
-import { check, payloadError } from "../contracts/validate.ts";
+import { check, payloadError, type Checked } from "../contracts/validate.ts";
 import type { InferInput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -21,18 +21,18 @@ export class StreamEmitter<S extends Schema> {
   readonly #contract: StreamContract<S>;
   readonly #publisher: StreamPublisher;
   readonly #slotId: number | null;
+  readonly #where: string;
 
   constructor(contract: StreamContract<S>, publisher: StreamPublisher, slotId: number | null) {
     this.#contract = contract;
     this.#publisher = publisher;
     this.#slotId = slotId;
+    this.#where = `stream "${contract.name}"`;
   }
 
   async emit(payload: InferInput<S>, options?: PushOptions): Promise<{ id: string }> {
     const { id = uuidv7() } =
-      options === undefined
-        ? {}
-        : checkOptions<Required<PushOptions>>(`stream "${this.#contract.name}"`, options, PUSH);
+      options === undefined ? {} : checkOptions<Required<PushOptions>>(this.#where, options, PUSH);
     const checking = this.#template(payload, id, "payload");
     await this.#publisher.push(checking instanceof Promise ? await checking : checking);
     return { id };
@@ -48,15 +48,18 @@ export class StreamEmitter<S extends Schema> {
   }
 
   #template(payload: unknown, id: string, what: string): EntryTemplate | Promise<EntryTemplate> {
-    const where = `stream "${this.#contract.name}": ${what}`;
-    const finish = (checked: Awaited<ReturnType<typeof check>>) => {
-      if (!checked.ok) throw payloadError(where, checked.issues);
-      const json = encodePayload(where, payload);
-      checkSize(where, json, this.#contract.options.maxPayloadBytes);
-      return entryTemplate(id, this.#slotId, json);
-    };
     const checking = check(this.#contract.schema, payload);
-    return checking instanceof Promise ? checking.then(finish) : finish(checking);
+    return checking instanceof Promise
+      ? checking.then((checked) => this.#checked(checked, payload, id, what))
+      : this.#checked(checking, payload, id, what);
+  }
+
+  #checked(checked: Checked<unknown>, payload: unknown, id: string, what: string): EntryTemplate {
+    const where = `${this.#where}: ${what}`;
+    if (!checked.ok) throw payloadError(where, checked.issues);
+    const json = encodePayload(where, payload);
+    checkSize(where, json, this.#contract.options.maxPayloadBytes);
+    return entryTemplate(id, this.#slotId, json);
   }
 }
 

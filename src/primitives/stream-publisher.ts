@@ -4,7 +4,8 @@ import type { EntryTemplate } from "../protocol/envelope.ts";
 import type { StreamBounds, StreamStore } from "../store/store.ts";
 import { Gather } from "./gather.ts";
 
-const MAX_ENTRIES_PER_CALL = 500;
+/** Small enough that preparing the next call overlaps with this one, large enough that a call's own cost does not show. */
+const MAX_ENTRIES_PER_CALL = 128;
 const MAX_BYTES_PER_CALL = 1024 * 1024;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
