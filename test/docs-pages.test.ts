@@ -1,0 +1,100 @@
+// Short (`npm test`): links lead somewhere, code in the documents compiles, numbers and names are those of the code.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transformSync } from "esbuild";
+import { describe, expect, it } from "vitest";
+import { STREAM_DEFAULTS } from "../src/contracts/stream.ts";
+import { DEFAULT_TIMINGS } from "../src/worker/timings.ts";
+import { runFleet } from "./support/cli.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file}`),
+];
+const read = (page: string) => readFileSync(join(ROOT, page), "utf8");
+
+/** How a heading is addressed. */
+const anchors = (text: string) =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+
+describe("the documents", () => {
+  it.each(pages)("%s links only to what is there", (page) => {
+    const text = read(page);
+    for (const [, link = ""] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? join(ROOT, page) : join(ROOT, dirname(page), path);
+      expect(existsSync(target), `${page} → ${link}`).toBe(true);
+      if (anchor !== undefined)
+        expect(anchors(readFileSync(target, "utf8")), `${page} → ${link}`).toContain(anchor);
+    }
+  });
+
+  it.each(pages)("%s has only code that compiles", (page) => {
+    for (const [, language, code = ""] of read(page).matchAll(/^```(ts|js)\n(.*?)^```$/gms)) {
+      // "…" stands for what the reader fills in.
+      const whole = code.replaceAll("…", " void 0;");
+      expect(
+        () => transformSync(whole, { loader: language as "ts" | "js", format: "esm" }),
+        code,
+      ).not.toThrow();
+    }
+  });
+});
+
+describe("numbers in the documents", () => {
+  it("are those of the code: bounds of streams", () => {
+    const row = (option: string) =>
+      new RegExp(`^\\| \`${option}\` \\|[^|]*\\| ([^|]*?) \\|`, "m").exec(read("docs/streams.md"))?.[1];
+    const plain = (text = "") => Number(text.replaceAll(" ", ""));
+    expect(plain(row("maxLength"))).toBe(STREAM_DEFAULTS.maxLength);
+    expect(plain(row("ttlSeconds"))).toBe(STREAM_DEFAULTS.ttlSeconds);
+    expect(plain(row("maxPayloadBytes"))).toBe(STREAM_DEFAULTS.maxPayloadBytes);
+  });
+
+  it("are those of the code: a worker's times", () => {
+    const text = read("docs/guarantees.md");
+    const { beatMs, leaseMs, stopGraceMs, backoffBaseMs, backoffCapMs, healthyMs, sweepMs } = DEFAULT_TIMINGS;
+    expect(text).toContain(
+      `a lease of ${leaseMs / 1000} s that the worker's supervisor renews every ${beatMs === 1000 ? "second" : "?"}`,
+    );
+    expect(text).toContain(`does not end by itself within ${stopGraceMs / 1000} s is killed`);
+    expect(text).toContain(
+      `after a pause: ${backoffBaseMs / 1000} s, doubling, at most ${backoffCapMs / 60_000} min; forgiven after a run of ${healthyMs / 60_000} min`,
+    );
+    expect(sweepMs).toBeLessThan(60_000);
+  });
+});
+
+describe("commands in the documents", () => {
+  it("are those that there are", async () => {
+    const { stdout } = await runFleet(["--help"], { cwd: ROOT });
+    const known = [...stdout.matchAll(/^ {2}(\w+) \[?/gm)]
+      .map(([, name]) => name)
+      .filter((name) => name !== "help" && name !== "fleet");
+    const documented = [...read("docs/configuration.md").matchAll(/^\| `fleet (\w+)/gm)].map(
+      ([, name]) => name,
+    );
+    expect(new Set(documented)).toEqual(new Set(["up", "worker", "dev", "status", "stream", "wipe"]));
+    for (const name of documented) expect(known).toContain(name);
+  });
+
+  it("have the options that they are said to have", async () => {
+    const text = read("docs/configuration.md");
+    const line = /^`up`, `worker` and `dev` take .*$/m.exec(text)?.[0] ?? "";
+    const { stdout } = await runFleet(["worker", "--help"], { cwd: ROOT });
+    const options = [...line.matchAll(/`(--[\w-]+)/g)].map(([, name = ""]) => name);
+    expect(options.length).toBeGreaterThan(8);
+    for (const option of options) expect(stdout).toContain(`${option} `);
+  });
+});
