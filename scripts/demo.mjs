@@ -1,11 +1,11 @@
 // `npm run demo`: the URL monitor of examples/ on real input, with nothing installed but this package.
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { quickBuild } from "./quick-build.mjs";
 
 const USAGE = `Watches URLs: whether they answer, and how fast. Ctrl-C ends it.
 
@@ -34,7 +34,7 @@ if (options.help) {
   console.log(USAGE);
   process.exit(0);
 }
-build();
+await quickBuild();
 process.env.URL_MONITOR_PORT ??= String(await freePort());
 if (urls.length > 0) process.env.URL_MONITOR_URLS = urls.join(" ");
 if (options.file !== undefined) process.env.URL_MONITOR_FILE = fileOf(options.file);
@@ -78,13 +78,6 @@ function fileOf(path) {
 function refuse(message) {
   console.error(`${message}\n\n${USAGE}`);
   process.exit(2);
-}
-
-function build() {
-  const { status } = spawnSync(process.execPath, [join(root, "scripts", "build.mjs"), "--if-needed"], {
-    stdio: "inherit",
-  });
-  if (status !== 0) process.exit(status ?? 1);
 }
 
 /** A database of its own for every run, removed at the end. */

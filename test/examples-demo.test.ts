@@ -1,4 +1,4 @@
-// Short: `npm run demo`. Builds dist/ where it is older than the sources.
+// Short: `npm run demo`.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
