@@ -1,8 +1,11 @@
 // `fleet dev`: a save replaces the running code; a version that does not build or load leaves the last good one running.
 import { renameSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { makeProject, type RunningFleet, startFleet, writeInto } from "./support/cli.ts";
+
+// Each test starts several processes: where two cores are shared, that takes its time.
+vi.setConfig({ testTimeout: 90_000 });
 
 const says = (name: string, what: string) => `
 import { defineContinuous } from "fleet-framework";
@@ -58,7 +61,7 @@ test("a save runs the new code, also of an imported file and of one replaced by 
 
   dev.signal("SIGINT");
   expect(await dev.ended).toBe(0);
-}, 60_000);
+});
 
 test("a broken save shows the code frame, and the old version keeps running", async () => {
   const cwd = project();
@@ -77,7 +80,7 @@ test("a broken save shows the code frame, and the old version keeps running", as
 
   writeInto(cwd, "automations/one.ts", says("one", "v2"));
   await next(dev, "one v2");
-}, 60_000);
+});
 
 test("new files and changes of the config are taken up", async () => {
   const cwd = project();
@@ -97,4 +100,4 @@ test("new files and changes of the config are taken up", async () => {
     config(2).replace("one: { slots: 2 }", "one: { slots: 2 }, two: { slots: 1 }"),
   );
   await next(dev, "two v1 0");
-}, 60_000);
+});

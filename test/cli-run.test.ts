@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
 
+// Each test starts several processes: where two cores are shared, that takes its time.
+vi.setConfig({ testTimeout: 90_000 });
+
 const automation = (name: string, body: string) => `
 import { defineContinuous } from "fleet-framework";
 export default defineContinuous("${name}", { async runSlot(ctx) { ${body} } });
@@ -56,7 +59,7 @@ test("up makes its store, says what runs, and a signal drains it", async () => {
     workers: [{ state: "offline" }],
     automations: [{ slot_list: [{ state: "waiting", reason: expect.stringContaining("no live worker") }] }],
   });
-}, 60_000);
+});
 
 test("with --json every log line is JSON", async () => {
   const cwd = makeProject({ "a.ts": automation("polite", POLITE), "fleet.config.ts": CONFIG("polite") });
@@ -104,7 +107,7 @@ test("an --id that is in use is refused: exit 1", async () => {
   expect(second.stderr).toContain('bears the id "one" already');
   first.signal("SIGTERM");
   expect(await first.ended).toBe(0);
-}, 60_000);
+});
 
 test("the process that reads a module dies with its parent, even when the module never lets go", async () => {
   const cwd = makeProject({

@@ -1,7 +1,10 @@
 // Field case 38: a password in a store's address shows up nowhere.
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { makeProject, runFleet, type RunResult, writeInto } from "./support/cli.ts";
 import { freePort, startRedis } from "./support/redis.ts";
+
+// Each test starts several processes: where two cores are shared, that takes its time.
+vi.setConfig({ testTimeout: 90_000 });
 
 const SECRET = "S3CRET-x";
 const AUTOMATION = `
@@ -38,7 +41,7 @@ test("a wrong password: exit 4, and it is not printed", async () => {
     expect(result.code).toBe(4);
     expectHidden(result);
   }
-}, 60_000);
+});
 
 test("a store that is away, and addresses that are broken", async () => {
   const cwd = makeProject();
@@ -55,4 +58,4 @@ test("a store that is away, and addresses that are broken", async () => {
     expect(result.code).toBe(expected[i]?.[1]);
     expectHidden(result);
   }
-}, 60_000);
+});

@@ -1,10 +1,13 @@
 // Usage errors, exit codes and forms of output of the command as a whole.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { VERSION } from "../src/protocol/version.ts";
 import { makeProject, runFleet } from "./support/cli.ts";
 import { freePort } from "./support/redis.ts";
+
+// Each test starts several processes: where two cores are shared, that takes its time.
+vi.setConfig({ testTimeout: 90_000 });
 
 test("version and help go to stdout and succeed", async () => {
   const cwd = makeProject();

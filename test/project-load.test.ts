@@ -1,12 +1,15 @@
 // The project loader on real files: compiles them, and reads them in a child (from dist/, so build first).
 import { existsSync, readdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { buildModules } from "../src/project/build.ts";
 import { pruneBuilds } from "../src/project/build-folders.ts";
 import { describeAutomations } from "../src/project/describe.ts";
 import { type LoadOptions, loadProject, newMemory } from "../src/project/project.ts";
 import { makeProject, writeInto } from "./support/cli.ts";
+
+// Each test starts several processes: where two cores are shared, that takes its time.
+vi.setConfig({ testTimeout: 90_000 });
 
 const automation = (name: string, body = "") => `
 import { defineContinuous } from "fleet-framework";
@@ -117,6 +120,12 @@ test("an error while loading names the file, the reason and the line in the sour
   expect(error.message).toMatch(/^a\.ts: RangeError: boom\n/);
   expect(error.message).toMatch(/a\.ts:3:\d+/);
   expect(error.message).not.toContain("describe-child");
+});
+
+test("a package that is not installed is named, with what to do", async () => {
+  const cwd = makeProject({ "a.ts": `import "not-there/deep";` });
+  const { message } = await failureOf(cwd, { files: ["a.ts"] });
+  expect(message).toBe('a.ts: package "not-there" cannot be found; install it: npm install not-there');
 });
 
 test("an error of a definition keeps its own code", async () => {

@@ -47,7 +47,10 @@ export function reloadOnSave(parts: DevParts): Reloading {
 class Reloader {
   readonly #parts: DevParts;
   readonly #watcher: FSWatcher;
+  /** What was built last: says what to watch. */
   #project: Project;
+  /** What the worker runs. */
+  #program: Program;
   #timer: NodeJS.Timeout | undefined;
   #dirty = false;
   #running: Promise<void> | undefined;
@@ -56,6 +59,7 @@ class Reloader {
     this.#parts = parts;
     this.#watcher = watcher;
     this.#project = parts.project;
+    this.#program = parts.project.program;
   }
 
   touched(path: string): void {
@@ -88,9 +92,10 @@ class Reloader {
       const before = this.#project;
       this.#project = next;
       warnOfRestart(before, next, log);
-      const changed = changedNames(before.program, next.program);
-      if (changed.length === 0 && sameDeploy(before.program, next.program)) return;
+      const changed = changedNames(this.#program, next.program);
+      if (changed.length === 0 && sameDeploy(this.#program, next.program)) return;
       await worker.replace(next.program);
+      this.#program = next.program;
       const what = changed.length === 0 ? "deploy" : changed.join(", ");
       log.info(`reloaded ${what} in ${Math.round(monotonicMs() - started)} ms`);
     } catch (error) {

@@ -2,6 +2,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LOG_LEVELS } from "../internal/logger.ts";
 
+/** Flags of a command that needs only a store. */
+export interface TargetFlags extends StoreFlags {
+  config?: string;
+}
+
 export interface StoreFlags {
   store?: string;
   namespace?: string;
@@ -14,6 +19,14 @@ export function addStoreOptions(command: Command): Command {
     .option("--store <url>", "address of the store (FLEET_STORE); default the SQLite file .fleet/fleet.db")
     .option("--namespace <name>", "keeps fleets on one store apart (FLEET_NAMESPACE)")
     .option("--json", "output for programs: JSON");
+}
+
+/** The same, and the config file that may name the store. */
+export function addTargetOptions(command: Command): Command {
+  return addStoreOptions(command).option(
+    "--config <file>",
+    "config file to read store and namespace from; default fleet.config.ts in this folder",
+  );
 }
 
 export function logLevelOption(): Option {

@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { FleetError, messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { writeIgnoreFile } from "../project/build.ts";
@@ -72,7 +72,7 @@ async function start({ project, target, store, dataDir, flags, log }: Start): Pr
 /** `.fleet/` beside the config, or where `FLEET_DATA_DIR` says. */
 function makeDataDir(dir: string): string {
   const own = process.env.FLEET_DATA_DIR;
-  const dataDir = own === undefined || own === "" ? join(dir, ".fleet") : own;
+  const dataDir = own === undefined || own === "" ? join(dir, ".fleet") : resolve(own);
   try {
     mkdirSync(dataDir, { recursive: true });
     writeIgnoreFile(dataDir);

@@ -4,7 +4,7 @@ import { redactText } from "../internal/redact.ts";
 import { nearest } from "../internal/suggest.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailed } from "./exit.ts";
-import { addStoreOptions, seconds, type StoreFlags, wholeNumber } from "./options.ts";
+import { addTargetOptions, seconds, type TargetFlags, wholeNumber } from "./options.ts";
 import { popWaiting } from "./stream-pop.ts";
 import { followStream } from "./stream-tail.ts";
 import { listStreams, renderStreams } from "./stream-list.ts";
@@ -31,9 +31,9 @@ export function addStream(program: Command, terminal: Terminal): void {
 }
 
 function addLs(stream: Command, terminal: Terminal): void {
-  addStoreOptions(stream.command("ls").description("all streams, with their counters")).action(
+  addTargetOptions(stream.command("ls").description("all streams, with their counters")).action(
     (_options, command: Command) =>
-      withStore(command.optsWithGlobals<StoreFlags>(), async (store) => {
+      withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
         const lines = await listStreams(store);
         terminal.print(
           terminal.json ? `${JSON.stringify(lines)}\n` : renderStreams(lines, terminal.colors(1).dim),
@@ -43,7 +43,7 @@ function addLs(stream: Command, terminal: Terminal): void {
 }
 
 function addPeek(stream: Command, terminal: Terminal): void {
-  addStoreOptions(stream.command("peek <name>").description("show the oldest entries, without taking them"))
+  addTargetOptions(stream.command("peek <name>").description("show the oldest entries, without taking them"))
     .option("-n <count>", "how many", wholeNumber(1, MAX_N), 10)
     .action((name: string, options: { n: number }, command: Command) =>
       withStream(name, command, async (store) => {
@@ -57,7 +57,7 @@ function addPeek(stream: Command, terminal: Terminal): void {
 }
 
 function addPop(stream: Command, terminal: Terminal): void {
-  addStoreOptions(
+  addTargetOptions(
     stream.command("pop <name>").description("take the oldest entries; they are gone from the stream"),
   )
     .option("-n <count>", "at most how many", wholeNumber(1, MAX_N), 1)
@@ -73,7 +73,7 @@ function addPop(stream: Command, terminal: Terminal): void {
 }
 
 function addTail(stream: Command, terminal: Terminal): void {
-  addStoreOptions(stream.command("tail <name>").description("follow what is pushed, without taking it"))
+  addTargetOptions(stream.command("tail <name>").description("follow what is pushed, without taking it"))
     .option("-n <count>", "how many of the newest entries to show first", wholeNumber(0, MAX_N), 0)
     .action((name: string, options: { n: number }, command: Command) =>
       withStream(name, command, (store) =>
@@ -89,7 +89,7 @@ function addTail(stream: Command, terminal: Terminal): void {
 }
 
 function addLength(stream: Command, terminal: Terminal): void {
-  addStoreOptions(stream.command("length <name>").description("how many entries lie in it")).action(
+  addTargetOptions(stream.command("length <name>").description("how many entries lie in it")).action(
     (name: string, _options, command: Command) =>
       withStream(name, command, async (store) => {
         const length = await store.streams.length({ stream: name });
@@ -112,7 +112,7 @@ async function withStream(
   use: (store: Store) => Promise<void>,
 ): Promise<void> {
   checkName("stream", name);
-  await withStore(command.optsWithGlobals<StoreFlags>(), async (store) => {
+  await withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
     if ((await store.streams.stats({ stream: name })) === undefined) throw await unknownStream(store, name);
     await use(store);
   });

@@ -1,5 +1,6 @@
 // Which store and namespace a command works on: flag before environment before config file before default.
 import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { checkNamespace } from "../contracts/name.ts";
 import { FleetError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
@@ -8,7 +9,7 @@ import { findConfig } from "../project/files.ts";
 import { absoluteAddress, DEFAULT_STORE, sqliteFile } from "../project/store-address.ts";
 import { openStore, storeKind } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
-import type { StoreFlags } from "./options.ts";
+import type { StoreFlags, TargetFlags } from "./options.ts";
 
 /** A store, named but not opened. */
 export interface Target {
@@ -29,7 +30,7 @@ export interface Settings {
 
 export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
   const typed = flags.store ?? nonEmpty(process.env.FLEET_STORE);
-  const given = typed ?? settings.store ?? DEFAULT_STORE;
+  const given = typed ?? settings.store ?? defaultStore();
   storeKind(given);
   if (given === "sqlite::memory:") {
     throw new FleetError(
@@ -48,20 +49,21 @@ export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
  * The target of a command that only needs a store. The config file is loaded only where flags and environment leave the
  * store or the namespace open: a namespace that it sets must count here just as it does for the workers.
  */
-export async function findTarget(flags: StoreFlags): Promise<Target> {
+export async function findTarget(flags: TargetFlags): Promise<Target> {
   const dir = process.cwd();
   const open =
+    flags.config !== undefined ||
     (flags.store ?? nonEmpty(process.env.FLEET_STORE)) === undefined ||
     (flags.namespace ?? process.env.FLEET_NAMESPACE) === undefined;
-  const settings = open ? await settingsIn(dir) : undefined;
+  const settings = open ? await settingsIn(dir, flags.config) : undefined;
   return chooseTarget(flags, settings ?? { dir, store: undefined, namespace: undefined });
 }
 
 /** The compiler and all that reads a project is loaded only where there is a config file. */
-async function settingsIn(dir: string): Promise<Settings | undefined> {
-  if (findConfig(dir) === undefined) return undefined;
+async function settingsIn(dir: string, config?: string): Promise<Settings | undefined> {
+  if (findConfig(dir, config) === undefined) return undefined;
   const { loadSettings } = await import("../project/project.ts");
-  return loadSettings(dir);
+  return loadSettings(dir, config);
 }
 
 /** Opens a store that must be there already: no SQLite file is made only to find it empty. */
@@ -86,7 +88,7 @@ export function openForWorker(target: Target, log: Log): Promise<Store> {
 
 /** Opens the store of a command, hands it over, and closes it whatever happens. */
 export async function withStore<T>(
-  flags: StoreFlags,
+  flags: TargetFlags,
   use: (store: Store, target: Target) => Promise<T>,
 ): Promise<T> {
   const target = await findTarget(flags);
@@ -96,6 +98,12 @@ export async function withStore<T>(
   } finally {
     await store.close();
   }
+}
+
+/** The SQLite file in the data folder. */
+function defaultStore(): string {
+  const dataDir = nonEmpty(process.env.FLEET_DATA_DIR);
+  return dataDir === undefined ? DEFAULT_STORE : `sqlite:${resolve(dataDir, "fleet.db")}`;
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

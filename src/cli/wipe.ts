@@ -4,17 +4,17 @@ import { FleetError } from "../errors.ts";
 import { workerState } from "../protocol/status.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailed } from "./exit.ts";
-import { addStoreOptions, type StoreFlags } from "./options.ts";
+import { addTargetOptions, type TargetFlags } from "./options.ts";
 import { findTarget, openExisting, type Target } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
 
-interface WipeFlags extends StoreFlags {
+interface WipeFlags extends TargetFlags {
   yes?: boolean;
   force?: boolean;
 }
 
 export function addWipe(program: Command, terminal: Terminal): void {
-  addStoreOptions(program.command("wipe").description("delete everything of a fleet from its store"))
+  addTargetOptions(program.command("wipe").description("delete everything of a fleet from its store"))
     .option("--yes", "do not ask")
     .option("--force", "also while workers are alive")
     .addHelpText(

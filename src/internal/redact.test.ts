@@ -28,8 +28,7 @@ test("hides every address in a text and leaves the rest", () => {
 test("knows names of secrets in their usual spellings", () => {
   for (const key of ["password", "Authorization", "apiKey", "accessToken", "api_key", "x-auth-token", "pwd"])
     expect(isSecretKey(key)).toBe(true);
-  for (const key of ["tokens", "keyboard", "slot", "author", "passed"])
-    expect(isSecretKey(key)).toBe(false);
+  for (const key of ["tokens", "keyboard", "slot", "author", "passed"]) expect(isSecretKey(key)).toBe(false);
 });
 
 test("makes control characters visible", () => {
