@@ -27,10 +27,8 @@ export function redisHarness(name: string, url: () => string): StoreHarness {
     connections: "many",
     fresh: () => {
       const site = new Opened((namespace, options) => openStore(url(), { ...options, namespace }));
-      return Promise.resolve({
-        ...site.methods(freshNamespace()),
-        dispose: () => site.dispose({ wipe: true }),
-      });
+      // What is left in the namespace goes with the throw-away server.
+      return Promise.resolve({ ...site.methods(freshNamespace()), dispose: () => site.dispose() });
     },
   };
 }
@@ -43,7 +41,7 @@ export function sqliteFileHarness(): StoreHarness {
       const folder = temporaryFolder();
       const url = `sqlite:${join(folder.path, "fleet.db")}`;
       const site = new Opened((namespace, options) => openStore(url, { ...options, namespace }));
-      const dispose = () => site.dispose({ wipe: false }).finally(() => folder.remove());
+      const dispose = () => site.dispose().finally(() => folder.remove());
       return Promise.resolve({ ...site.methods("n"), dispose });
     },
   };
@@ -61,7 +59,7 @@ export function sqliteMemoryHarness(): StoreHarness {
         stores.set(namespace, store);
         return store;
       });
-      return Promise.resolve({ ...site.methods("n"), dispose: () => site.dispose({ wipe: false }) });
+      return Promise.resolve({ ...site.methods("n"), dispose: () => site.dispose() });
     },
   };
 }
@@ -69,7 +67,7 @@ export function sqliteMemoryHarness(): StoreHarness {
 type Open = (namespace: string, options?: StoreOptions) => Promise<Store>;
 
 class Opened {
-  readonly #stores = new Map<string, Store[]>();
+  readonly #stores: Store[] = [];
   readonly #openStore: Open;
 
   constructor(openStore: Open) {
@@ -85,20 +83,13 @@ class Opened {
 
   async #open(namespace: string, options?: StoreOptions): Promise<Store> {
     const store = await this.#openStore(namespace, options);
-    this.#stores.set(namespace, [...(this.#stores.get(namespace) ?? []), store]);
+    this.#stores.push(store);
     return store;
   }
 
-  async dispose({ wipe }: { wipe: boolean }): Promise<void> {
-    const all = [...this.#stores.entries()];
-    if (wipe) await Promise.all(all.map(([namespace]) => this.#openStore(namespace).then(wipeAndClose)));
-    await Promise.all(all.flatMap(([, stores]) => stores).map((store) => store.close()));
+  async dispose(): Promise<void> {
+    await Promise.all(this.#stores.map((store) => store.close()));
   }
-}
-
-async function wipeAndClose(store: Store): Promise<void> {
-  await store.wipe();
-  await store.close();
 }
 
 /** Opens a store with a short deadline, which on a busy machine may take more than one try. */
