@@ -41,6 +41,8 @@ export function createFleetRow(parts: { db: Database; ns: string; fleetId: strin
   const { db, ns, fleetId, clock } = parts;
   // A wipe takes the row along; whoever writes next puts it back, with the id that this connection knows.
   const ensure = () => ensureFleet(db, ns, fleetId);
+  // Also survives a wipe: the clock counts milliseconds, and a claim within the same one must not get an old token.
+  let lastGiven = 0;
 
   function read(): FleetValues {
     const row = db.sql(READ).get<[number, number, string | null, number, number]>(ns);
@@ -56,7 +58,8 @@ export function createFleetRow(parts: { db: Database; ns: string; fleetId: strin
     },
     nextToken() {
       ensure();
-      const token = Math.max(clock() * 1000, read().lastToken + 1);
+      const token = Math.max(clock() * 1000, read().lastToken + 1, lastGiven + 1);
+      lastGiven = token;
       db.sql(SET_TOKEN).run(token, ns);
       return token;
     },
