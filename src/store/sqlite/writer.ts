@@ -43,6 +43,11 @@ export interface Participant {
 
 const MAX_WEIGHT = 1000;
 const MAX_MS = 5;
+/** How long this process takes the lock again at once while its queue lasts. */
+const HOG_MS = 25;
+/** A refusal that is not older counts as others wanting the lock too; then the lock is left after each {@link MAX_MS}. */
+const CROWD_MS = 1000;
+const PAUSE_MS = 2;
 /** What may wait in memory while the lock cannot be had. */
 const MAX_QUEUED_CALLS = 50_000;
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
@@ -77,7 +82,10 @@ export function createWriter(db: Database, options: WriterOptions): Writer {
   let queue: Job[] = [];
   let queuedBytes = 0;
   let scheduled = false;
-  let refusals = 0;
+  /** When another process last had the lock that we wanted. */
+  let refusedAt = Number.NEGATIVE_INFINITY;
+  /** Since when this process has taken the lock again and again without a pause. */
+  let hoggingSince = 0;
   let closed = false;
   let onEmpty: (() => void) | undefined;
 
@@ -100,7 +108,7 @@ export function createWriter(db: Database, options: WriterOptions): Writer {
       const settle = resolve as (value: unknown) => void;
       queue.push({ write, weight, bytes, deadline, alone: false, work, shortcut, resolve: settle, reject });
       queuedBytes += bytes;
-      schedule();
+      startTurns();
     });
   }
 
@@ -110,18 +118,38 @@ export function createWriter(db: Database, options: WriterOptions): Writer {
     soon(turn);
   }
 
+  function startTurns(): void {
+    if (scheduled) return;
+    hoggingSince = monotonicMs();
+    schedule();
+  }
+
+  /**
+   * Goes on with what is left. While others want the lock too, they are let in now and then: between two transactions of a long
+   * queue it is free for microseconds only, which those who wait would hardly ever hit.
+   */
+  function proceed(): void {
+    const now = monotonicMs();
+    const crowded = now - refusedAt < CROWD_MS;
+    if (now - hoggingSince < (crowded ? MAX_MS : HOG_MS)) return schedule();
+    scheduled = true;
+    after(PAUSE_MS, () => {
+      hoggingSince = monotonicMs();
+      turn();
+    });
+  }
+
   function turn(): void {
     scheduled = false;
     try {
       db.file?.check();
       answerReads();
       if (queue.length > 0) commitPortion(takePortion());
-      refusals = 0;
     } catch (error) {
       if (isBusy(error)) return waitForLock();
       failAll(error);
     }
-    if (queue.length > 0) schedule();
+    if (queue.length > 0) proceed();
     else onEmpty?.();
   }
 
@@ -230,8 +258,12 @@ export function createWriter(db: Database, options: WriterOptions): Writer {
       job.reject(unavailable(db.name, why, { retryable: true }));
     }
     if (queue.length === 0) return onEmpty?.();
+    refusedAt = now;
     scheduled = true;
-    after(busyWaitMs(refusals++), turn);
+    after(busyWaitMs(), () => {
+      hoggingSince = monotonicMs();
+      turn();
+    });
   }
 
   function failAll(error: unknown): void {

@@ -16,7 +16,10 @@ const BATCH = 5;
 const PACE_MS = 5;
 
 const { url, name, forMs } = await readInput<HammerInput>();
-const store = await openSqliteStore(url);
+// A slow machine is no refusal: what is looked for are calls that fail although there was time.
+const store = await openSqliteStore(url, { deadlineSeconds: 30 });
+const bounds = { maxLength: 1_000_000, ttlMs: 3_600_000, maxPayloadBytes: 262_144 };
+await store.streams.declare({ stream: "s", bounds, as: "owner" });
 await tell({ opened: store.fleetId });
 await new Promise((resolve) => process.once("message", resolve));
 
