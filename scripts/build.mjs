@@ -1,7 +1,16 @@
 // Compiles src/ to dist/ and copies the files that the compiler does not know (.lua, .sql).
 // `--if-needed` does nothing when dist/ is newer than every source file.
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,7 +33,11 @@ if (process.argv.includes("--if-needed") && existsSync(stamp)) {
 const started = new Date();
 const fresh = join(root, `dist.new-${process.pid}`);
 const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
-const result = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", fresh], { stdio: "inherit" });
+const result = spawnSync(
+  process.execPath,
+  [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", fresh],
+  { stdio: "inherit" },
+);
 if (result.status !== 0) {
   rmSync(fresh, { recursive: true, force: true });
   process.exit(result.status ?? 1);

@@ -192,3 +192,31 @@ test("ctx.state outlives a restart of the slot", async () => {
   await worker.drain();
   await fleet.close();
 });
+
+test("what a run leaves going ends with it: the next run starts alone", async () => {
+  let runs = 0;
+  const turning = new Map<number, number>();
+  const reasons: unknown[] = [];
+  const torn = defineContinuous("torn", {
+    async runSlot(ctx) {
+      const run = ++runs;
+      ctx.signal.addEventListener("abort", () => reasons.push(ctx.signal.reason));
+      const loop = async () => {
+        for await (const _ of ctx.loop({ everySeconds: 0.01 })) turning.set(run, performance.now());
+      };
+      const failing = ctx.sleep(0.1).then(() => {
+        if (run === 1) throw new Error("one part fails");
+      });
+      await Promise.all([loop(), failing]);
+    },
+  });
+  const { worker, fleet } = await inlineWorker([torn]);
+  await vi.waitFor(() => expect(turning.has(2)).toBe(true), { timeout: 10_000 });
+  expect(reasons).toEqual(["ended"]);
+  const last = turning.get(1);
+  const since = turning.get(2) as number;
+  await vi.waitFor(() => expect(turning.get(2)).toBeGreaterThan(since + 200), { timeout: 10_000 });
+  expect(turning.get(1)).toBe(last);
+  await worker.drain();
+  await fleet.close();
+});

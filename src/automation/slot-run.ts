@@ -92,6 +92,9 @@ export class SlotRun {
       // What code throws because it was told to end (an aborted fetch, say) is an orderly end.
       if (signal.aborted) return { outcome: "stopped", error: null };
       return { outcome: "failed", error: traceOf(error) };
+    } finally {
+      // Whatever the run left going (loops beside the one that failed, waiting pops) ends with it: the next run starts alone.
+      this.#abort.abort("ended" satisfies StopReason);
     }
   }
 }

@@ -1,7 +1,10 @@
 import type { Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
 import type { Worker } from "../worker/worker.ts";
 import { EXIT } from "./exit.ts";
 
+/** A signal so soon after another is the same one. */
+const ECHO_MS = 300;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export interface Signals {
@@ -17,7 +20,13 @@ export function listenForSignals(): Signals {
   const waiting: ((name: string) => void)[] = [];
   const first = new Promise<string>((resolve) => waiting.push(resolve));
   const second = new Promise<string>((resolve) => waiting.push(resolve));
-  const hear = (name: string) => waiting.shift()?.(name);
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const hear = (name: string) => {
+    // One Ctrl-C can arrive twice: from the terminal and from a package manager that passes it on.
+    if (monotonicMs() - heardAt < ECHO_MS) return;
+    heardAt = monotonicMs();
+    waiting.shift()?.(name);
+  };
   for (const name of SIGNALS) process.on(name, hear);
   return {
     first,
