@@ -30,24 +30,20 @@ const anchors = (text: string) =>
 
 describe("the documents", () => {
   it.each(pages)("%s links only to what is there", (page) => {
-    const text = read(page);
-    for (const [, link = ""] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
+    const broken = [...read(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].filter(([, link = ""]) => {
       const [path = "", anchor] = link.split("#");
       const target = path === "" ? join(ROOT, page) : join(ROOT, dirname(page), path);
-      expect(existsSync(target), `${page} → ${link}`).toBe(true);
-      if (anchor !== undefined)
-        expect(anchors(readFileSync(target, "utf8")), `${page} → ${link}`).toContain(anchor);
-    }
+      if (!existsSync(target)) return true;
+      return anchor !== undefined && !anchors(readFileSync(target, "utf8")).includes(anchor);
+    });
+    expect(broken.map(([, link]) => link)).toEqual([]);
   });
 
   it.each(pages)("%s has only code that compiles", (page) => {
     for (const [, language, code = ""] of read(page).matchAll(/^```(ts|js)\n(.*?)^```$/gms)) {
       // "…" stands for what the reader fills in.
       const whole = code.replaceAll("…", " void 0;");
-      expect(
-        () => transformSync(whole, { loader: language as "ts" | "js", format: "esm" }),
-        code,
-      ).not.toThrow();
+      expect(() => transformSync(whole, { loader: language as "ts" | "js", format: "esm" })).not.toThrow();
     }
   });
 });

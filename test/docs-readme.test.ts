@@ -136,8 +136,8 @@ describe("the README", () => {
       });
       for (const look of [...onRedis("stream"), ...onRedis("status")]) {
         const { code, stdout, stderr } = await run(look, cwd, redisUrl);
-        expect([code, stderr], look).toEqual([0, ""]);
-        expect(stdout, look).toMatch(
+        expect({ look, code, stderr }).toEqual({ look, code: 0, stderr: "" });
+        expect(stdout).toMatch(
           look.includes("length") ? /^\d+\n$/ : look.includes("peek") ? /"payload":\{"n":/ : /producer/,
         );
       }

@@ -63,7 +63,7 @@ describe("exports", () => {
   it("maps the three entries to files that are there, types included", () => {
     expect(Object.keys(own.exports)).toEqual([".", "./contracts", "./worker"]);
     for (const { types, default: code } of Object.values(own.exports))
-      for (const file of [types, code]) expect(existsSync(join(ROOT, file)), file).toBe(true);
+      expect([types, code].filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
   it("resolves nothing else", () => {
@@ -154,14 +154,14 @@ describe("package.json", () => {
       .map((file) => file.split(sep).join("/"))
       .filter((file) => /\.(lua|sql)$/.test(file));
     expect(data.length).toBeGreaterThan(10);
-    for (const file of [
+    const needed = [
       "bin/fleet.js",
       "README.md",
       "LICENSE",
       "CHANGELOG.md",
       ...data.map((file) => `dist/${file}`),
-    ])
-      expect(paths, file).toContain(file);
+    ];
+    expect(needed.filter((file) => !paths.has(file))).toEqual([]);
     expect([...paths].filter((path) => /(\.test\.|^src\/|^test\/|conformance)/.test(path))).toEqual([]);
   });
 });

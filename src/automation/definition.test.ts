@@ -73,7 +73,7 @@ describe("manifestOf", () => {
       onConfig: () => undefined,
       runSlot,
     });
-    const manifest = manifestOf(made as unknown as Automation, "hash");
+    const manifest = manifestOf(made, "hash");
     expect(manifest).toMatchObject({
       name: "a",
       kind: "continuous",

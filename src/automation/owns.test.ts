@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ownerOf } from "./owns.ts";
 
@@ -23,7 +23,9 @@ describe("ownerOf", () => {
   });
 
   it("spreads keys that differ in their last letter only", () => {
-    const owners = new Set([..."abcdefghijklmnopqrstuvwxyz"].map((letter) => ownerOf(`site-${letter}`, 4)));
+    const owners = new Set(
+      Array.from("abcdefghijklmnopqrstuvwxyz").map((letter) => ownerOf(`site-${letter}`, 4)),
+    );
     expect(owners.size).toBe(4);
   });
 

@@ -114,12 +114,8 @@ describe("schemas that cannot travel as JSON", () => {
 
   it("names the adapter that is missing", () => {
     // Without a module loader (a browser) the adapter cannot be found, as where it is not installed.
-    const loader = process.getBuiltinModule;
-    Object.defineProperty(process, "getBuiltinModule", {
-      value: undefined,
-      configurable: true,
-      writable: true,
-    });
+    const loader = Object.getOwnPropertyDescriptor(process, "getBuiltinModule") ?? {};
+    Object.defineProperty(process, "getBuiltinModule", { ...loader, value: undefined });
     try {
       const message = refused(v.object({ a: v.string() }));
       expect(message).toContain(
@@ -128,11 +124,7 @@ describe("schemas that cannot travel as JSON", () => {
       expect(message).toContain("npm install @valibot/to-json-schema");
       expect(defineStream("s", toStandardJsonSchema(v.object({ a: v.string() }))).name).toBe("s");
     } finally {
-      Object.defineProperty(process, "getBuiltinModule", {
-        value: loader,
-        configurable: true,
-        writable: true,
-      });
+      Object.defineProperty(process, "getBuiltinModule", loader);
     }
   });
 

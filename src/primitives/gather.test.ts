@@ -53,10 +53,10 @@ describe("Gather", () => {
     expect(batches).toHaveLength(1);
     batches[0]?.settle();
     await tick();
-    expect(batches[1]?.items).toEqual([..."bcdefgh"]);
+    expect(batches[1]?.items).toEqual(Array.from("bcdefgh"));
     batches[1]?.settle();
     await Promise.all(all);
-    expect(order).toEqual([..."abcdefgh"]);
+    expect(order).toEqual(Array.from("abcdefgh"));
     expect(most()).toBe(1);
   });
 
