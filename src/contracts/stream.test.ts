@@ -110,6 +110,11 @@ describe("schemas that cannot travel as JSON", () => {
     for (const schema of [good, toStandardJsonSchema(good)])
       expect(defineStream("s", schema).jsonSchema).toMatchObject({ type: "object", required: ["at"] });
     expect(refused(v.object({ at: v.date() }))).toContain("isoTimestamp");
+    expect(refused(v.object({ n: v.bigint() }))).toContain('"bigint" schema cannot be converted');
+    const checked = v.object({ a: v.pipe(v.string(), v.trim(), v.url(), v.check(Boolean)) });
+    expect(defineStream("s", checked).jsonSchema).toMatchObject({
+      properties: { a: { type: "string", format: "uri" } },
+    });
   });
 
   it("names the adapter that is missing", () => {

@@ -25,13 +25,24 @@ export function valibotInput(schema: Schema): JsonSchema {
     );
   }
   try {
-    return json.input({ target: DIALECT });
+    return json.input({ target: DIALECT, libraryOptions: { overrideAction: leaveOut } });
   } catch (error) {
     throw new NotJson(
       error instanceof Error ? error.message : String(error),
       "use v.pipe(v.string(), v.isoTimestamp()) and a transform for dates",
     );
   }
+}
+
+/** A check that JSON Schema cannot express (`v.check`, `v.trim`) stays out of it; the schema itself still runs it. */
+function leaveOut({
+  jsonSchema,
+  errors,
+}: {
+  jsonSchema: JsonSchema;
+  errors?: unknown;
+}): JsonSchema | undefined {
+  return errors === undefined ? undefined : jsonSchema;
 }
 
 /** Contracts import nothing of Node, so that they load in browsers; in Node the module loader is reached at run time. */
