@@ -1,11 +1,9 @@
 import type { StreamContract } from "../contracts/stream.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryTemplate } from "../protocol/envelope.ts";
-import type { StreamBounds, StreamStore } from "../store/store.ts";
+import type { Store, StreamBounds, StreamStore } from "../store/store.ts";
 import { Gather } from "./gather.ts";
 
-/** Small enough that preparing the next call overlaps with this one, large enough that a call's own cost does not show. */
-const MAX_ENTRIES_PER_CALL = 128;
 const MAX_BYTES_PER_CALL = 1024 * 1024;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
@@ -29,14 +27,18 @@ export class StreamPublisher {
   #seq = 0;
   #declared = false;
 
-  constructor(store: StreamStore, contract: StreamContract, as: "owner" | "guest") {
-    this.#store = store;
+  constructor(
+    { streams, traits }: Pick<Store, "streams" | "traits">,
+    contract: StreamContract,
+    as: "owner" | "guest",
+  ) {
+    this.#store = streams;
     this.#contract = contract;
     this.#as = as;
     this.#gather = new Gather({
       send: (entries) => this.#send(entries),
       sizeOf: (entry) => entry.head.length + entry.tail.length,
-      maxItems: MAX_ENTRIES_PER_CALL,
+      maxItems: traits.entriesPerPush,
       maxBytes: MAX_BYTES_PER_CALL,
       maxWaitingBytes: MAX_WAITING_BYTES,
     });

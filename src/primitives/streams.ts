@@ -94,7 +94,7 @@ export class Streams {
     const key = `${as} ${contract.name}`;
     const known = this.#publishers.get(key);
     if (known !== undefined) return known;
-    const made = new StreamPublisher(this.#store.streams, contract, as);
+    const made = new StreamPublisher(this.#store, contract, as);
     this.#publishers.set(key, made);
     return made;
   }

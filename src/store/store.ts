@@ -36,6 +36,11 @@ export interface StoreTraits {
   readonly multiProcess: boolean;
   /** Other machines can share it. */
   readonly multiHost: boolean;
+  /**
+   * How many entries one push should carry at most: few enough that the next call is prepared while the store is at work on this
+   * one, and many enough that a call's own cost (a round trip, a transaction) does not show.
+   */
+  readonly entriesPerPush: number;
 }
 
 /** A subscription to hints or events. `ready` resolves once nothing published from then on can be overlooked. */

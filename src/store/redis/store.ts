@@ -12,7 +12,7 @@ import { Subscriber } from "./subscriber.ts";
 import { parseTarget } from "./target.ts";
 import { wipe } from "./wipe.ts";
 
-const TRAITS: StoreTraits = { kind: "redis", multiProcess: true, multiHost: true };
+const TRAITS: StoreTraits = { kind: "redis", multiProcess: true, multiHost: true, entriesPerPush: 128 };
 const DEFAULT_DEADLINE_SECONDS = 5;
 
 /**

@@ -69,7 +69,7 @@ async function assemble(
   }
 
   return {
-    traits: { kind: "sqlite", multiProcess: db.file !== undefined, multiHost: false },
+    traits: { kind: "sqlite", multiProcess: db.file !== undefined, multiHost: false, entriesPerPush: 500 },
     namespace,
     fleetId,
     streams,
