@@ -93,8 +93,10 @@ test("a second signal forces the end at once: exit 5", async () => {
   await up.until((text) => text.includes("pid "));
   up.signal("SIGINT");
   await up.until((text) => text.includes("draining"));
-  up.signal("SIGINT");
-  expect(await up.ended).toBe(5);
+  // One that follows at once counts as an echo of the first, so this says it until it is heard.
+  const again = setInterval(() => up.signal("SIGINT"), 100);
+  expect(await up.ended.finally(() => clearInterval(again))).toBe(5);
+  expect(up.stderr()).toContain("forced to end");
   await untilGone(pidIn(up.stdout()));
 });
 

@@ -4,7 +4,7 @@ import { FleetError } from "../errors.ts";
 import { VERSION } from "../protocol/version.ts";
 import { EXIT, reportError } from "./exit.ts";
 import { addStoreOptions } from "./options.ts";
-import { addRun } from "./run-options.ts";
+import { addRun } from "./run-command.ts";
 import { addStatus } from "./status.ts";
 import { addStream } from "./stream.ts";
 import { endQuietlyOnClosedPipe, openTerminal, type Terminal } from "./terminal.ts";
