@@ -309,7 +309,8 @@ export class Supervisor {
         hosts: this.#hosts.actual(),
         unwanted,
         hostRetryAt: this.#hosts.retryAt(),
-        stopGraceMs: this.#parts.timings.stopGraceMs,
+        // A drain has a deadline of its own.
+        stopGraceMs: this.#worker.draining ? Number.POSITIVE_INFINITY : this.#parts.timings.stopGraceMs,
       },
       now,
     );
