@@ -13,9 +13,18 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
  * Throws `FLEET_STORE_INCOMPATIBLE` unless the file is ours and of a version that we know, or is empty. Returns its version
- * (0 when empty). Reads only.
+ * (0 when empty). Reads only, and in one transaction: another process may be making the schema at this very moment.
  */
 export function checkSchema(db: Connection, file: string): number {
+  db.exec("BEGIN");
+  try {
+    return schemaVersion(db, file);
+  } finally {
+    rollback(db);
+  }
+}
+
+function schemaVersion(db: Connection, file: string): number {
   const id = pragma(db, "application_id");
   const version = pragma(db, "user_version");
   if (id !== APPLICATION_ID) {
@@ -42,7 +51,8 @@ export function migrate(db: Connection, file: string): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have done it while we waited for the lock.
-    for (const migration of MIGRATIONS.slice(checkSchema(db, file))) db.exec(readFileSync(migration, "utf8"));
+    for (const migration of MIGRATIONS.slice(schemaVersion(db, file)))
+      db.exec(readFileSync(migration, "utf8"));
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
     db.exec("COMMIT");
