@@ -1,4 +1,4 @@
-// `npm run bench -- streams [--quick] [--only P1,P3] [--rounds N]`
+// `npm run bench -- streams [--quick] [--only P1,P3] [--rounds N] [--out DIR]`
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,12 +13,13 @@ import type { Suite } from "./suite.ts";
 
 const SUITES: Record<string, Suite> = { streams };
 const RESULTS = fileURLToPath(new URL("../results", import.meta.url));
-const USAGE = `npm run bench -- <suite> [--quick] [--only P1,P3] [--rounds N]
+const USAGE = `npm run bench -- <suite> [--quick] [--only P1,P3] [--rounds N] [--out DIR]
 
 suites: ${Object.keys(SUITES).join(", ")}
   --quick      few short rounds: shows that it works, figures are rough
   --only LIST  these rows of the targets alone
-  --rounds N   counted rounds, 1 to 99; default 7, with --quick 2`;
+  --rounds N   counted rounds, 1 to 99; default 7, with --quick 2
+  --out DIR    where the figures go as JSON; default bench/results`;
 
 interface Choice {
   name: string;
@@ -26,9 +27,10 @@ interface Choice {
   quick: boolean;
   rounds: number;
   only: ReadonlySet<string> | undefined;
+  out: string;
 }
 
-async function main({ name, suite, quick, rounds, only }: Choice): Promise<void> {
+async function main({ name, suite, quick, rounds, only, out }: Choice): Promise<void> {
   const startedAt = new Date().toISOString();
   const head = { suite: name, startedAt, quick, rounds, machine: describeMachine(), method: suite.method };
   printHead(head);
@@ -47,7 +49,7 @@ async function main({ name, suite, quick, rounds, only }: Choice): Promise<void>
     rmSync(folder, { recursive: true, force: true });
   }
   printSummary(lines);
-  console.log(`written to ${writeReport(RESULTS, { ...head, lines })}`);
+  console.log(`written to ${writeReport(out, { ...head, lines })}`);
 }
 
 function choose(): Choice {
@@ -57,6 +59,7 @@ function choose(): Choice {
       quick: { type: "boolean", default: false },
       only: { type: "string" },
       rounds: { type: "string" },
+      out: { type: "string", default: RESULTS },
       help: { type: "boolean", short: "h" },
     },
   });
@@ -71,7 +74,7 @@ function choose(): Choice {
   const unknown = [...(only ?? [])].find((row) => !known.has(row));
   if (unknown !== undefined)
     throw new Error(`there is no row ${unknown}; there are ${[...known].join(", ")}`);
-  return { name, suite, quick: values.quick, rounds, only };
+  return { name, suite, quick: values.quick, rounds, only, out: values.out };
 }
 
 function chosen(): Choice | undefined {
@@ -83,6 +86,9 @@ function chosen(): Choice | undefined {
     return undefined;
   }
 }
+
+// Ends with all it started, also when it is interrupted.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 const choice = chosen();
 if (choice !== undefined) {
