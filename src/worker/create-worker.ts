@@ -63,7 +63,14 @@ export async function createWorker(options: CreateWorkerOptions): Promise<Worker
       inline,
     });
     let over: Promise<{ forced: boolean }> | undefined;
-    const drain: Worker["drain"] = (how) => (over ??= worker.drain(how).finally(() => store.close()));
+    const drainAndClose = async (how?: { deadlineSeconds?: number }) => {
+      try {
+        return await worker.drain(how);
+      } finally {
+        await store.close();
+      }
+    };
+    const drain: Worker["drain"] = (how) => (over ??= drainAndClose(how));
     return {
       id: worker.id,
       pids: [],
