@@ -86,7 +86,7 @@ test("each key is owned by exactly one slot, and scaling is seen live", async ()
   const { worker, fleet, store } = await inlineWorker([sharded], { sharded: { slots: 2 } });
   await vi.waitFor(
     () =>
-      expect([...seen].sort()).toEqual([
+      expect(sorted(seen)).toEqual([
         [0, 2],
         [1, 2],
       ]),
@@ -101,7 +101,7 @@ test("each key is owned by exactly one slot, and scaling is seen live", async ()
   });
   await vi.waitFor(
     () =>
-      expect([...seen].sort()).toEqual([
+      expect(sorted(seen)).toEqual([
         [0, 4],
         [1, 4],
         [2, 4],
@@ -220,3 +220,7 @@ test("what a run leaves going ends with it: the next run starts alone", async ()
   await worker.drain();
   await fleet.close();
 });
+
+function sorted(map: ReadonlyMap<number, number>): [number, number][] {
+  return [...map].toSorted(([a], [b]) => a - b);
+}

@@ -4,6 +4,7 @@ import { defineStream } from "../src/contracts/stream.ts";
 import { z } from "zod";
 import { fleetOn } from "../src/automation/fleet.ts";
 import { SILENT } from "../src/internal/log.ts";
+import type { Store } from "../src/store/store.ts";
 import { makeProject, startFleet } from "./support/cli.ts";
 import { openPlace, PLACES, runningSlots, slotStatus } from "./support/places.ts";
 import { descendants, isAlive } from "./support/processes.ts";
@@ -60,7 +61,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     const fleet = fleetOn(store, { log: SILENT });
     const one = startFleet(["worker", "--id", "one", ...shared.flags], { cwd });
     const alone = ["producer/0", "producer/1", "producer/2", "producer/3"].map((slot) => [slot, ["one"]]);
-    await vi.waitFor(async () => expect([...(await runningSlots(store))].sort()).toEqual(alone), {
+    await vi.waitFor(async () => expect(await sortedSlots(store)).toEqual(alone), {
       timeout: 20_000,
       interval: 200,
     });
@@ -71,8 +72,8 @@ describe.each(PLACES)("on $name", ({ at }) => {
     const owners = async () => [...(await runningSlots(store)).values()];
     await vi.waitFor(
       async () => {
-        const found = (await owners()).toSorted();
-        expect(found).toEqual([["one"], ["one"], ["two"], ["two"]]);
+        const found = (await owners()).map(String).toSorted((a, b) => a.localeCompare(b));
+        expect(found).toEqual(["one", "one", "two", "two"]);
       },
       { timeout: 15_000, interval: 200 },
     );
@@ -96,7 +97,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     await two.ended;
     const killed = performance.now();
     await vi.waitFor(() => expect(children.filter(isAlive)).toEqual([]), { timeout: 5000, interval: 100 });
-    await vi.waitFor(async () => expect([...(await runningSlots(store))].sort()).toEqual(alone), {
+    await vi.waitFor(async () => expect(await sortedSlots(store)).toEqual(alone), {
       timeout: 20_000,
       interval: 200,
     });
@@ -150,3 +151,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     await store.close();
   }, 60_000);
 });
+
+async function sortedSlots(store: Store): Promise<[string, string[]][]> {
+  return [...(await runningSlots(store))].toSorted(([a], [b]) => a.localeCompare(b));
+}
