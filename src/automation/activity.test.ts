@@ -6,7 +6,7 @@ describe("Activity", () => {
   afterEach(() => void vi.useRealTimers());
 
   it("counts turns, tells how long it has been quiet, and nested waits", () => {
-    const activity = new Activity();
+    const activity = new Activity(() => undefined);
     activity.turn();
     activity.turn();
     vi.advanceTimersByTime(250);

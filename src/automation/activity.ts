@@ -1,14 +1,23 @@
 import { monotonicMs } from "../internal/timers.ts";
 import type { SlotActivity } from "../protocol/host.ts";
 
-/** What one run of a slot shows of itself: turns, the last progress, and whether it waits on purpose. */
+/**
+ * What one run of a slot shows of itself: turns, the last progress, and whether it waits on purpose. `touched` is called whenever
+ * the slot's own code is about to go on.
+ */
 export class Activity {
+  readonly #touched: () => void;
   #iterations = 0;
   #lastProgress = monotonicMs();
   #waits = 0;
 
+  constructor(touched: () => void) {
+    this.#touched = touched;
+  }
+
   progress(): void {
     this.#lastProgress = monotonicMs();
+    this.#touched();
   }
 
   turn(): void {

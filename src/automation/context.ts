@@ -6,7 +6,16 @@ import type { ConsumerStream } from "../primitives/stream.ts";
 import type { PushOptions } from "../primitives/stream-emitter.ts";
 
 /** Why `ctx.signal` was aborted (its `reason`). `"ended"`: the run has returned or thrown, and what it left going ends too. */
-export type StopReason = "drain" | "scaled" | "config" | "reload" | "lease-lost" | "paused" | "ended";
+export type StopReason =
+  | "drain"
+  | "scaled"
+  | "config"
+  | "reload"
+  | "recycle"
+  | "stuck"
+  | "lease-lost"
+  | "paused"
+  | "ended";
 
 export interface LoopOptions {
   /** Time from the start of one turn to the start of the next, in seconds; a turn that takes longer is followed at once. Default 0. */

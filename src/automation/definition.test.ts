@@ -49,8 +49,8 @@ describe("defineContinuous", () => {
     [{ runSlot, uses: { pops: [] } }, /unknown option "pops"; did you mean "pop"\?/],
     [{ runSlot, uses: { pop: [5] } }, /uses: pop must be an array of contracts/],
     [{ runSlot, uses: { pop: {} } }, /uses: pop must be an array of contracts/],
-    [{ runSlot, stuckSeconds: 5 }, /stuckSeconds is not available in this version/],
-    [{ runSlot, recycle: {} }, /recycle is not available in this version/],
+    [{ runSlot, stuckSeconds: 0 }, /stuckSeconds must be at least 1/],
+    [{ runSlot, recycle: { afterTurns: 3 } }, /recycle: unknown option "afterTurns"/],
   ])("refuses %o", (definition, message) => {
     expect(wrong(definition)).toThrow(message);
   });

@@ -1,10 +1,18 @@
 import { checkName } from "../contracts/name.ts";
-import { checkOptions, notAvailable, oneOf, refuse, type OptionRules } from "../contracts/options.ts";
+import {
+  checkOptions,
+  integer,
+  notAvailable,
+  number,
+  oneOf,
+  refuse,
+  type OptionRules,
+} from "../contracts/options.ts";
 import { inputJsonSchema, isSchema } from "../contracts/schema/json-schema.ts";
 import type { InferOutput, Schema } from "../contracts/schema/standard.ts";
 import { defineStream, isStreamContract, type StreamContract } from "../contracts/stream.ts";
 import { FleetError } from "../errors.ts";
-import { USE_DIRECTIONS, type UseDirection } from "../protocol/manifest.ts";
+import { type RecycleLimits, USE_DIRECTIONS, type UseDirection } from "../protocol/manifest.ts";
 import type { ContextOf, OutputSchema } from "./context.ts";
 
 /** Marks definitions across two copies of the package. */
@@ -24,6 +32,10 @@ export interface ContinuousOptions<C extends Schema, O extends Schema | StreamCo
   state?: St;
   /** `"slot"` gives each slot a process of its own; default `"automation"`: one process per worker. */
   isolate?: "automation" | "slot";
+  /** A slot without progress for so long is stopped and healed; a slot that waits on purpose is not meant. 1 to 86 400, default 300. */
+  stuckSeconds?: number;
+  /** When its process is replaced by a fresh one. Default: only on request. */
+  recycle?: RecycleLimits;
   /** Names of environment variables that its code may see; default all but Fleet's own. */
   env?: readonly string[];
   /** Runs one slot until `ctx.signal` aborts. Returning early is a finished run: it starts again after a back-off. */
@@ -80,6 +92,12 @@ export function isAutomation(value: unknown): value is Automation {
   return typeof value === "object" && value !== null && BRAND in value;
 }
 
+const RECYCLE: OptionRules<Required<RecycleLimits>> = {
+  afterSeconds: number({ min: 1 }),
+  afterIterations: integer({ min: 1 }),
+  maxMemoryMb: number({ min: 16 }),
+};
+
 function rules(
   name: string,
 ): OptionRules<Options> & Record<string, (value: unknown, where: string) => unknown> {
@@ -98,9 +116,9 @@ function rules(
     env: checkEnv,
     runSlot: (value, where) => fn(value, where) as Options["runSlot"],
     onConfig: (value, where) => fn(value, where) as NonNullable<Options["onConfig"]>,
+    stuckSeconds: number({ min: 1, max: 86_400 }),
+    recycle: (value, where) => checkOptions<Required<RecycleLimits>>(where, value, RECYCLE),
     labels: notAvailable,
-    stuckSeconds: notAvailable,
-    recycle: notAvailable,
     schedules: notAvailable,
   };
 }

@@ -6,6 +6,7 @@ function setup(options?: LoopOptions) {
   const abort = new AbortController();
   const seen: string[] = [];
   const hooks = {
+    begin: () => undefined,
     turn: () => void seen.push("turn"),
     waiting: (on: boolean) => void seen.push(on ? "waits" : "goes on"),
   };

@@ -9,13 +9,14 @@ import type { LoopOptions, Turn } from "./context.ts";
 export async function* turns(
   options: LoopOptions | undefined,
   signal: AbortSignal,
-  hooks: { turn(): void; waiting(on: boolean): void },
+  hooks: { begin(): void; turn(): void; waiting(on: boolean): void },
 ): AsyncGenerator<Turn, undefined> {
   const { everySeconds = 0 } = checkOptions<Required<LoopOptions>>("loop", options, {
     everySeconds: number({ min: 0 }),
   });
   for (let index = 0; !signal.aborted; index++) {
     const started = monotonicMs();
+    hooks.begin();
     yield { index };
     hooks.turn();
     const rest = started + everySeconds * 1000 - monotonicMs();

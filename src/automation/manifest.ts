@@ -30,6 +30,8 @@ export function manifestOf(automation: Automation, version: string): Manifest {
       ]),
     ),
     liveConfig: options.onConfig !== undefined,
+    ...(options.stuckSeconds === undefined ? {} : { stuckSeconds: options.stuckSeconds }),
+    ...(options.recycle === undefined ? {} : { recycle: options.recycle }),
   };
 }
 

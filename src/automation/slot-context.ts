@@ -27,6 +27,7 @@ export interface SlotContextParts {
   streams: Streams;
   signal: AbortSignal;
   activity: Activity;
+  fence: () => void;
   log: Log;
 }
 
@@ -34,12 +35,15 @@ const seconds = number({ min: 0 });
 
 /** Puts together what user code of one run of one slot gets. */
 export function slotContext(parts: SlotContextParts): Context {
-  const { automation, slotId, store, streams, signal, activity, log } = parts;
+  const { automation, slotId, store, streams, signal, activity, fence, log } = parts;
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
-  const progressing = async <T>(work: Promise<T>): Promise<T> => {
-    const result = await work;
+  const bus = eventBus({ store: store.events, source: slotKey(slot), signal });
+  /** An effect on the store: only while the lease surely holds, and a sign of progress when it is done. */
+  const effect = async <T>(work: () => Promise<T>): Promise<T> => {
+    fence();
+    const result = await work();
     activity.progress();
     return result;
   };
@@ -56,13 +60,19 @@ export function slotContext(parts: SlotContextParts): Context {
     },
     signal,
     log,
-    emit: (payload, options) =>
-      progressing(declared(emitter, automation).then((out) => out.emit(payload, options))),
-    emitMany: (payloads) => progressing(declared(emitter, automation).then((out) => out.emitMany(payloads))),
-    stream: (contract) => streams.consumer(contract, { signal, activity, log }),
-    events: eventBus({ store: store.events, source: slotKey(slot), signal }),
+    emit: (payload, options) => effect(() => declared(emitter, automation).emit(payload, options)),
+    emitMany: (payloads) => effect(() => declared(emitter, automation).emitMany(payloads)),
+    stream: (contract) => streams.consumer(contract, { signal, activity, fence, log }),
+    events: {
+      publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
+      subscribe: (pattern) => bus.subscribe(pattern),
+    },
     loop: (options) =>
-      turns(options, signal, { turn: () => activity.turn(), waiting: (on) => activity.waiting(on) }),
+      turns(options, signal, {
+        begin: () => activity.progress(),
+        turn: () => activity.turn(),
+        waiting: (on) => activity.waiting(on),
+      }),
     sleep: async (time) => {
       const ms = seconds(time, "sleep: seconds") * 1000;
       activity.waiting(true);
@@ -74,15 +84,10 @@ export function slotContext(parts: SlotContextParts): Context {
   };
 }
 
-function declared(
-  emitter: StreamEmitter<Schema> | undefined,
-  automation: Automation,
-): Promise<StreamEmitter<Schema>> {
-  if (emitter !== undefined) return Promise.resolve(emitter);
-  return Promise.reject(
-    new PayloadError(
-      "FLEET_OUTPUT_UNDECLARED",
-      `automation "${automation.name}": emit needs a declared output; add output: defineStream("${automation.name}", schema) to its definition`,
-    ),
+function declared(emitter: StreamEmitter<Schema> | undefined, automation: Automation): StreamEmitter<Schema> {
+  if (emitter !== undefined) return emitter;
+  throw new PayloadError(
+    "FLEET_OUTPUT_UNDECLARED",
+    `automation "${automation.name}": emit needs a declared output; add output: defineStream("${automation.name}", schema) to its definition`,
   );
 }

@@ -1,13 +1,18 @@
+import { FleetError } from "../errors.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
+import { machineMs } from "../internal/timers.ts";
 import { Streams } from "../primitives/streams.ts";
 import type { FromHost, ToHost } from "../protocol/host.ts";
 import type { Store } from "../store/store.ts";
 import type { StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
 import { SlotRun, traceOf } from "./slot-run.ts";
+import { Vitals } from "./vitals.ts";
 
-/** How often changed activity is reported. */
+/** How often a sign of life is sent. */
 const REPORT_MS = 500;
+/** How often the leases are looked at: a process that was frozen stops its slots this soon after it goes on. */
+const GUARD_MS = 100;
 
 export interface SlotHostParts {
   automation: Automation;
@@ -16,6 +21,8 @@ export interface SlotHostParts {
   say: (message: FromHost) => void;
   /** Called after "close", once everything has ended and was flushed. */
   onClosed: () => void;
+  /** Notes which slot runs, where the supervisor finds it after a crash. */
+  mark?: (slotId: number) => void;
 }
 
 /** Runs slots of one automation in this process, as it is told, and reports. Both runtimes drive one of these. */
@@ -23,15 +30,18 @@ export class SlotHost {
   readonly #parts: SlotHostParts;
   readonly #streams: Streams;
   readonly #runs = new Map<number, SlotRun>();
-  readonly #reporter: ReturnType<typeof setInterval>;
+  readonly #timers: ReturnType<typeof setInterval>[];
+  readonly #vitals = new Vitals(GUARD_MS);
   #slotCount = 0;
   #closing = false;
+  #leasedUntil = 0;
+  #marked = -1;
 
   constructor(parts: SlotHostParts) {
     this.#parts = parts;
     this.#streams = new Streams(parts.store, { log: this.#log({}) });
-    this.#reporter = setInterval(() => this.#report(), REPORT_MS);
-    this.#reporter.unref();
+    this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
+    for (const timer of this.#timers) timer.unref();
   }
 
   hear(message: ToHost): void {
@@ -44,6 +54,9 @@ export class SlotHost {
         return this.#runs.get(message.slotId)?.stop(message.reason as StopReason);
       case "slot-count":
         this.#slotCount = message.slotCount;
+        return;
+      case "lease":
+        this.#leasedUntil = message.until;
         return;
       case "close":
         this.#closing = true;
@@ -65,6 +78,8 @@ export class SlotHost {
       streams: this.#streams,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
+      fence: () => this.#fence(slotId),
+      touched: (slot) => this.#touch(slot),
     });
     this.#runs.set(slotId, run);
     void run.ended.then(({ outcome, error }) => {
@@ -87,15 +102,40 @@ export class SlotHost {
     this.#parts.say({ type: "config-applied", slotId, configKey });
   }
 
+  /**
+   * Nothing of a slot may reach the store once its lease is not sure any more: it may run elsewhere by then. A process that was
+   * frozen comes here before it hears anything from its supervisor.
+   */
+  #fence(slotId: number): void {
+    if (machineMs() < this.#leasedUntil) return;
+    const { name } = this.#parts.automation;
+    throw new FleetError(
+      "FLEET_LEASE_LOST",
+      `${name}/${slotId}: this slot's lease has ended; it may run elsewhere by now`,
+    );
+  }
+
+  #guard(): void {
+    if (machineMs() < this.#leasedUntil) return;
+    for (const run of this.#runs.values()) run.stop("lease-lost");
+  }
+
+  #touch(slotId: number): void {
+    if (this.#marked === slotId) return;
+    this.#marked = slotId;
+    this.#parts.mark?.(slotId);
+  }
+
   #report(): void {
-    if (this.#runs.size > 0)
-      this.#parts.say({ type: "activity", slots: [...this.#runs.values()].map((run) => run.activity()) });
+    const slots = [...this.#runs.values()].map((run) => run.activity());
+    this.#parts.say({ type: "activity", slots, vitals: this.#vitals.read() });
   }
 
   async #closeWhenIdle(): Promise<void> {
     if (!this.#closing || this.#runs.size > 0) return;
     this.#closing = false;
-    clearInterval(this.#reporter);
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#vitals.stop();
     await this.#streams.close();
     this.#parts.onClosed();
   }

@@ -5,6 +5,7 @@ import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
 import type { Store } from "../store/store.ts";
 import { Activity } from "./activity.ts";
+import { inSlot } from "./current-slot.ts";
 import type { Context, StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
 import { slotContext } from "./slot-context.ts";
@@ -23,6 +24,10 @@ export interface SlotRunParts {
   log: Log;
   /** Called once, when user code is about to start. */
   onRunning: () => void;
+  /** Throws `FLEET_LEASE_LOST` when the slot's lease is not sure any more: before every effect on the store. */
+  fence: () => void;
+  /** Called whenever this slot's own code is about to go on. */
+  touched: (slotId: number) => void;
 }
 
 export interface Ended {
@@ -35,15 +40,16 @@ export class SlotRun {
   readonly ended: Promise<Ended>;
   readonly #parts: SlotRunParts;
   readonly #abort = new AbortController();
-  readonly #activity = new Activity();
+  readonly #activity: Activity;
   #config: unknown;
   #context: Context | undefined;
 
   constructor(parts: SlotRunParts) {
     this.#parts = parts;
+    this.#activity = new Activity(() => parts.touched(parts.slotId));
     // User code may wait in many places at once; more than ten listeners are no leak.
     setMaxListeners(0, this.#abort.signal);
-    this.ended = this.#run();
+    this.ended = inSlot(parts.slotId, () => this.#run());
   }
 
   stop(reason: StopReason): void {
@@ -85,6 +91,7 @@ export class SlotRun {
       activity: this.#activity,
     });
     onRunning();
+    this.#activity.progress();
     try {
       await automation.options.runSlot(this.#context);
       return { outcome: signal.aborted ? "stopped" : "returned", error: null };

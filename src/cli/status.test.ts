@@ -38,6 +38,13 @@ function slot(slotId: number, fields: Partial<SlotStatus> = {}): SlotStatus {
     generation: 1,
     lastError: null,
     reason: null,
+    lastCause: null,
+    lastProgressAt: null,
+    waiting: false,
+    pid: null,
+    memoryMb: 0,
+    cpuPercent: 0,
+    loopLagMs: 0,
     ...fields,
   };
 }

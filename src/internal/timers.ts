@@ -40,3 +40,9 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export function monotonicMs(): number {
   return performance.now();
 }
+
+/** Monotonic time that all processes of this machine share (`performance.now` begins anew in each), in milliseconds. */
+export function machineMs(): number {
+  const [seconds, nanos] = process.hrtime();
+  return seconds * 1000 + nanos / 1e6;
+}

@@ -13,6 +13,8 @@ export interface PopArgs {
   n: number;
   waitMs: number;
   signal: AbortSignal | undefined;
+  /** Called right before each look into the store; what it throws ends the pop. */
+  fence?: () => void;
 }
 
 type Sorted<T> = { good: Envelope<T>[]; bad: QuarantinedEntry[] };
@@ -37,14 +39,14 @@ export class StreamReader<S extends Schema> {
     this.#log = log;
   }
 
-  async pop({ n, waitMs, signal }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {
-    if (waitMs <= 0) return this.#popFitting(n);
+  async pop({ n, waitMs, signal, fence }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {
+    if (waitMs <= 0) return this.#popFitting(n, fence);
     const until = monotonicMs() + waitMs;
     this.#waiters.enter();
     try {
       for (let failures = 0; !isAborted(signal);) {
         try {
-          const found = await this.#popFitting(n);
+          const found = await this.#popFitting(n, fence);
           failures = 0;
           if (found.length > 0) {
             this.#waiters.passOn();
@@ -76,8 +78,9 @@ export class StreamReader<S extends Schema> {
   }
 
   /** Pops until something fits or nothing is left. */
-  async #popFitting(n: number): Promise<Envelope<InferOutput<S>>[]> {
+  async #popFitting(n: number, fence?: () => void): Promise<Envelope<InferOutput<S>>[]> {
     for (;;) {
+      fence?.();
       const raws = await this.#store.pop({ stream: this.#contract.name, n });
       if (raws.length === 0) return [];
       const { good, bad } = await this.#sort(raws);

@@ -50,6 +50,8 @@ export interface HandleParts<S extends Schema> {
   signal?: AbortSignal;
   /** Called when something was taken, and around waits on purpose. */
   activity?: { progress(): void; waiting(on: boolean): void };
+  /** Called before each pop; throws where this consumer must not take anything any more. */
+  fence?: () => void;
 }
 
 export function consumerStream<S extends Schema>({
@@ -57,13 +59,14 @@ export function consumerStream<S extends Schema>({
   reader,
   signal,
   activity,
+  fence,
 }: HandleParts<S>): ConsumerStream<S> {
   const where = `stream "${contract.name}"`;
   const popEnvelopes = async (options?: PopOptions) => {
     const { n = 1, waitSeconds = 0 } = checkOptions<Required<PopOptions>>(`${where}: pop`, options, POP);
     if (waitSeconds > 0) activity?.waiting(true);
     try {
-      const found = await reader.pop({ n, waitMs: waitSeconds * 1000, signal });
+      const found = await reader.pop({ n, waitMs: waitSeconds * 1000, signal, fence });
       if (found.length > 0) activity?.progress();
       return found;
     } finally {

@@ -55,7 +55,7 @@ export class Streams {
 
   consumer<S extends Schema>(
     contract: StreamContract<S>,
-    use: Pick<HandleParts<S>, "signal" | "activity"> & { log?: Log } = {},
+    use: Pick<HandleParts<S>, "signal" | "activity" | "fence"> & { log?: Log } = {},
   ): ConsumerStream<S> {
     return consumerStream({
       contract,

@@ -6,6 +6,8 @@ export type ToHost =
   | { type: "config"; slotId: number; config: unknown; configKey: string }
   | { type: "stop"; slotId: number; reason: string }
   | { type: "slot-count"; slotCount: number }
+  /** Until when (machine-wide monotonic milliseconds) the leases of all its slots surely hold; past that it stops them by itself. */
+  | { type: "lease"; until: number }
   /** End once no slot runs any more. */
   | { type: "close" };
 
@@ -14,11 +16,12 @@ export type FromHost =
   /** The code could not be loaded or the store not be reached: the host ends. */
   | { type: "unfit"; error: string }
   /** User code broke the whole process (an unhandled rejection, a throw in a timer): the host ends. */
-  | { type: "fatal"; error: string }
+  | { type: "fatal"; error: string; slotId: number | null }
   | { type: "running"; slotId: number }
   | { type: "config-applied"; slotId: number; configKey: string }
   | { type: "ended"; slotId: number; outcome: RunOutcome; error: string | null }
-  | { type: "activity"; slots: readonly SlotActivity[] }
+  /** A sign of life, sent on an interval as long as the event loop turns. */
+  | { type: "activity"; slots: readonly SlotActivity[]; vitals: HostVitals }
   | { type: "log"; level: LogLevel; message: string; fields: LogFields };
 
 /** How a run of a slot came to its end. */
@@ -32,6 +35,15 @@ export interface SlotActivity {
   quietMs: number;
   /** Waits on purpose: in `ctx.sleep`, between turns, in a waiting pop. */
   waiting: boolean;
+}
+
+export interface HostVitals {
+  /** Resident memory. */
+  memoryMb: number;
+  /** Share of one core since the last sign of life, in percent. */
+  cpuPercent: number;
+  /** How late the event loop was at worst since then. */
+  loopLagMs: number;
 }
 
 /** What a child process needs before its first slot. */

@@ -21,6 +21,19 @@ export interface Manifest {
   uses: Partial<Record<UseDirection, readonly ContractUse[]>>;
   /** Whether a new config is taken live by `onConfig`. */
   liveConfig: boolean;
+  /** A slot without progress for so long is healed; left out: the worker's default. */
+  stuckSeconds?: number;
+  /** When its process is replaced by a fresh one, besides on request. */
+  recycle?: RecycleLimits;
+}
+
+export interface RecycleLimits {
+  /** Age of the process. */
+  afterSeconds?: number;
+  /** Turns of all its slots together. */
+  afterIterations?: number;
+  /** Resident memory: above it the process is replaced slot by slot; above one and a half times as much, at once. */
+  maxMemoryMb?: number;
 }
 
 export const USE_DIRECTIONS = ["pop", "submit", "claim", "put", "publish", "subscribe"] as const;

@@ -4,6 +4,10 @@ export interface DesiredAutomation {
   /** Config in its input form (JSON); each child parses it with the automation's own schema. */
   config: unknown;
   paused: boolean;
+  /** Counts the recycles on request; each gives all slots a fresh process and closes open circuits. */
+  recycles?: number;
+  /** The same for single slots, by slot id. */
+  slotRecycles?: Readonly<Record<string, number>>;
   /** Grows by one with every change and never goes back. */
   generation: number;
   /** The `deploy` entry that was applied last, as canonical JSON per part; an unchanged entry never overwrites. */

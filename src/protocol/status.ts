@@ -15,6 +15,10 @@ export interface WorkerInfo {
   /** Names of the automations it can run. */
   automations: string[];
   draining: boolean;
+  /** Why it does not receive what is published, if so; null while its self-check passes. */
+  deaf?: string | null;
+  /** Which processes its pid can be compared with: equal for processes of one running machine and container. */
+  processTable?: string;
 }
 
 export type WorkerState = "online" | "draining" | "offline";
@@ -29,7 +33,15 @@ export interface WorkerRecord extends WorkerInfo {
   slots: SlotStatus[];
 }
 
-export const SLOT_STATES = ["starting", "running", "backing-off", "stopping", "stopped", "blocked"] as const;
+export const SLOT_STATES = [
+  "starting",
+  "running",
+  "backing-off",
+  "stopping",
+  "stopped",
+  "blocked",
+  "circuit-open",
+] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
 /** Observed state of one slot, as its worker reports it. */
@@ -41,8 +53,19 @@ export interface SlotStatus extends SlotRef {
   restarts: number;
   generation: number;
   lastError: string | null;
+  /** Cause of the last heal. */
+  lastCause: string | null;
+  /** Store time of the last sign of progress; null while it does not run. */
+  lastProgressAt: number | null;
+  /** It waits on purpose: in a sleep, between turns, in a waiting pop. */
+  waiting: boolean;
   /** Why it is not running, in words; null while it runs. */
   reason: string | null;
+  /** Its process. Slots of one automation may share it. */
+  pid: number | null;
+  memoryMb: number;
+  cpuPercent: number;
+  loopLagMs: number;
 }
 
 export function workerState(worker: Pick<WorkerRecord, "draining" | "expiresAt">, now: number): WorkerState {

@@ -8,6 +8,7 @@
  */
 import type { EntryTemplate } from "../protocol/envelope.ts";
 import type { BusEvent } from "../protocol/event.ts";
+import type { SlotHealth } from "../protocol/health.ts";
 import type { Manifest } from "../protocol/manifest.ts";
 import type { Assignments, DesiredAutomation, SlotLease, SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
@@ -180,12 +181,14 @@ export interface EventStore {
 export interface Registry {
   /**
    * Enters a worker. `"taken"` when another incarnation of that id is alive (its last beat is younger than its ttl).
-   * Also puts `manifests` in place of those that this worker published before.
+   * Also puts `manifests` in place of those that this worker published before. `replaces` names an incarnation
+   * that the caller knows to be dead: it does not count as alive, and its slot leases end in the same step.
    */
   register(args: {
     worker: WorkerInfo;
     manifests: readonly Manifest[];
     ttlMs: number;
+    replaces?: string;
   }): Promise<RegisterResult>;
 
   /**
@@ -249,6 +252,11 @@ export interface Registry {
   /** Null removes it. Refused when the slot's lease does not bear `token` any more. */
   setState(args: SlotRef & { token: string; value: string | null }): Promise<"stored" | "lease-lost">;
 
+  /** Health of all slots that ever needed healing, by `automation/slot`. */
+  slotHealth(): Promise<Record<string, SlotHealth>>;
+  /** Refused when the slot's lease does not bear `token` any more. */
+  setSlotHealth(args: SlotRef & { token: string; health: SlotHealth }): Promise<"stored" | "lease-lost">;
+
   /** Calls `onHint` when `revision` has grown; as with streams, a hint can be lost. */
   watch(onHint: () => void): Watch;
 }
@@ -259,7 +267,7 @@ export interface HeldLease extends SlotRef {
 
 export type RegisterResult =
   | { outcome: "registered"; generation: number; now: number }
-  | { outcome: "taken"; host: string; pid: number; lastSeenAt: number };
+  | { outcome: "taken"; by: WorkerInfo; lastSeenAt: number };
 
 export type BeatResult =
   | { outcome: "ok"; now: number; revision: number; lost: HeldLease[] }

@@ -16,6 +16,15 @@ export class HeldLeases {
     return this.#leases.has(slotKey(slot));
   }
 
+  tokenOf(slot: SlotRef): string | undefined {
+    return this.#leases.get(slotKey(slot))?.token;
+  }
+
+  /** Own time until which the lease surely holds; undefined when it is not held. */
+  sureUntil(slot: SlotRef): number | undefined {
+    return this.#leases.get(slotKey(slot))?.sureUntil;
+  }
+
   granted(leases: readonly HeldLease[], sureUntil: number): void {
     for (const lease of leases) this.#leases.set(slotKey(lease), { ...lease, sureUntil });
   }

@@ -1,30 +1,54 @@
 import { backoffMs } from "../internal/backoff.ts";
-import type { FromHost, ToHost } from "../protocol/host.ts";
+import type { FromHost, HostVitals, ToHost } from "../protocol/host.ts";
+import type { RecycleLimits } from "../protocol/manifest.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
-import type { ActualHost } from "./reconcile.ts";
+import type { ActualHost, KillCause } from "./reconcile.ts";
 import type { Host, HostExit, Runtime } from "./runtime.ts";
 
 /** A host that cannot be started is tried again after 1 s, 2 s, … up to a minute. */
 const RETRY = { baseMs: 1000, capMs: 60_000, jitter: 0.2 };
+/** Above so many times its soft limit a host's memory is not waited for. */
+const HARD_MEMORY = 1.5;
 
-interface Entry extends ActualHost {
+interface Entry {
+  key: string;
+  state: ActualHost["state"];
   automation: string;
   host: Host;
+  startedAt: number;
+  /** The last sign of life. */
+  heardAt: number;
+  vitals: HostVitals;
+  iterations: number;
+  limits: RecycleLimits;
   /** What the host said of its own end, before it ended. */
-  lastWords: string | undefined;
+  lastWords: { error: string; slotId: number | null; uncaught: boolean } | undefined;
+  /** Why it was killed by its supervisor. */
+  killedFor: KillCause | undefined;
   slotCount: number;
 }
 
 export interface HostEnd {
   key: string;
   automation: string;
-  /** Null for a host that was told to close and did. */
-  error: string | null;
+  /** It was told to close and did. */
+  orderly: boolean;
+  exit: HostExit;
+  lastWords: Entry["lastWords"];
+  killedFor: KillCause | undefined;
 }
 
-/** The child processes (or inline hosts) of this worker. Only the supervisor touches it. */
+export interface HostLimits {
+  /** A ready host whose event loop has not turned for so long is killed. */
+  blockedMs: number;
+  /** A host that is not ready after so long is killed. */
+  startMs: number;
+}
+
+/** The child processes (or inline hosts) of this worker. Only the supervisor touches it; all times are its monotonic ones. */
 export class Hosts {
   readonly #runtime: Runtime;
+  readonly #limits: HostLimits;
   readonly #hear: (key: string, message: FromHost) => void;
   readonly #ended: (end: HostEnd) => void;
   readonly #entries = new Map<string, Entry>();
@@ -32,16 +56,22 @@ export class Hosts {
 
   constructor(
     runtime: Runtime,
+    limits: HostLimits,
     hear: (key: string, message: FromHost) => void,
     ended: (end: HostEnd) => void,
   ) {
     this.#runtime = runtime;
+    this.#limits = limits;
     this.#hear = hear;
     this.#ended = ended;
   }
 
-  actual(): ActualHost[] {
-    return [...this.#entries.values()].map(({ key, state }) => ({ key, state }));
+  actual(now: number): ActualHost[] {
+    return [...this.#entries.values()].map((entry) => ({
+      key: entry.key,
+      state: entry.state,
+      doomed: entry.killedFor === undefined ? this.#doom(entry, now) : null,
+    }));
   }
 
   get size(): number {
@@ -52,7 +82,7 @@ export class Hosts {
     return new Map([...this.#failures].map(([key, failure]) => [key, failure.retryAt]));
   }
 
-  /** Why no host of this automation runs, if its last start failed. */
+  /** Why no host of this key runs, if its last start failed. */
   failureOf(key: string): string | undefined {
     return this.#failures.get(key)?.error;
   }
@@ -61,16 +91,37 @@ export class Hosts {
     return [...this.#entries.values()].flatMap(({ host }) => host.pid ?? []);
   }
 
+  about(
+    key: string,
+  ): { pid: number | null; vitals: HostVitals; quietMs: (now: number) => number } | undefined {
+    const entry = this.#entries.get(key);
+    return entry && { pid: entry.host.pid, vitals: entry.vitals, quietMs: (now) => now - entry.heardAt };
+  }
+
+  /** Keys of hosts that have reached a limit of their automation and are to be replaced. */
+  due(now: number): string[] {
+    return [...this.#entries.values()]
+      .filter((entry) => entry.state === "ready" && isDue(entry, now))
+      .map(({ key }) => key);
+  }
+
   start(key: string, program: ProgramAutomation, now: () => number): void {
+    const { manifest } = program;
     const entry: Entry = {
       key,
-      automation: program.manifest.name,
+      automation: manifest.name,
       state: "starting",
+      startedAt: now(),
+      heardAt: now(),
+      vitals: { memoryMb: 0, cpuPercent: 0, loopLagMs: 0 },
+      iterations: 0,
+      limits: manifest.recycle ?? {},
       lastWords: undefined,
+      killedFor: undefined,
       slotCount: -1,
       host: this.#runtime.start(
         program,
-        (message) => this.#onMessage(key, message),
+        (message) => this.#onMessage(key, message, now()),
         (exit) => this.#onExit(key, exit, now()),
       ),
     };
@@ -97,32 +148,65 @@ export class Hosts {
     entry.host.tell({ type: "close" });
   }
 
-  kill(key: string): void {
-    this.#entries.get(key)?.host.kill();
-  }
-
-  #onMessage(key: string, message: FromHost): void {
+  kill(key: string, cause: KillCause): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
+    entry.killedFor ??= cause;
+    entry.host.kill();
+  }
+
+  #doom(entry: Entry, now: number): KillCause | null {
+    if (entry.state === "starting")
+      return now - entry.startedAt > this.#limits.startMs ? "start-timeout" : null;
+    if (now - entry.heardAt > this.#limits.blockedMs) return "loop-blocked";
+    const { maxMemoryMb } = entry.limits;
+    return maxMemoryMb !== undefined && entry.vitals.memoryMb > maxMemoryMb * HARD_MEMORY ? "memory" : null;
+  }
+
+  #onMessage(key: string, message: FromHost, now: number): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    entry.heardAt = now;
     if (message.type === "ready" && entry.state === "starting") {
       entry.state = "ready";
       this.#failures.delete(key);
     }
-    if (message.type === "unfit" || message.type === "fatal") entry.lastWords = message.error;
+    if (message.type === "unfit") entry.lastWords = { error: message.error, slotId: null, uncaught: false };
+    if (message.type === "fatal")
+      entry.lastWords = { error: message.error, slotId: message.slotId, uncaught: true };
+    if (message.type === "activity") {
+      entry.vitals = message.vitals;
+    }
     this.#hear(key, message);
   }
 
-  #onExit(key: string, { code, signal }: HostExit, now: number): void {
+  /** Turns of its slots: counted where they are compared with what was known before. */
+  turned(key: string, turns: number): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.iterations += turns;
+  }
+
+  #onExit(key: string, exit: HostExit, now: number): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    const error = entry.lastWords ?? `the process ended (${how})`;
-    const orderly = entry.state === "closing" && code === 0;
+    const { lastWords, killedFor, automation } = entry;
+    const orderly = entry.state === "closing" && exit.code === 0;
     if (entry.state === "starting") {
       const count = (this.#failures.get(key)?.count ?? 0) + 1;
+      const error = lastWords?.error ?? killedFor ?? endingOf(exit);
       this.#failures.set(key, { count, retryAt: now + backoffMs(count, RETRY), error });
     }
-    this.#ended({ key, automation: entry.automation, error: orderly ? null : error });
+    this.#ended({ key, automation, orderly, exit, lastWords, killedFor });
   }
+}
+
+function isDue({ limits, startedAt, iterations, vitals }: Entry, now: number): boolean {
+  if (limits.afterSeconds !== undefined && now - startedAt >= limits.afterSeconds * 1000) return true;
+  if (limits.afterIterations !== undefined && iterations >= limits.afterIterations) return true;
+  return limits.maxMemoryMb !== undefined && vitals.memoryMb > limits.maxMemoryMb;
+}
+
+export function endingOf({ code, signal }: Pick<HostExit, "code" | "signal">): string {
+  return `the process ended (${signal === null ? `exit code ${code}` : `signal ${signal}`})`;
 }

@@ -21,11 +21,12 @@ export function inlineRuntime(
     start: (program, hear, exited) => {
       let host: SlotHost | undefined;
       let over = false;
+      let lastSlot: number | null = null;
       const early: ToHost[] = [];
       const end = (code: number) => {
         if (over) return;
         over = true;
-        queueMicrotask(() => exited({ code, signal: null }));
+        queueMicrotask(() => exited({ code, signal: null, lastSlot, stderr: "" }));
       };
       const begin = async () => {
         // As with a process, nothing is heard of a host before `start` has returned it.
@@ -38,6 +39,9 @@ export function inlineRuntime(
           worker,
           say: (message) => !over && hear(message),
           onClosed: () => end(0),
+          mark: (slotId) => {
+            lastSlot = slotId;
+          },
         });
         hear({ type: "ready" });
         for (const message of early.splice(0)) host.hear(message);
@@ -49,9 +53,14 @@ export function inlineRuntime(
       return {
         pid: null,
         tell: (message) => (host === undefined ? void early.push(message) : host.hear(message)),
-        kill: () => end(1),
+        kill: () => {
+          // Code cannot be ended from outside here, but nothing of it reaches the store any more.
+          host?.hear({ type: "lease", until: 0 });
+          end(1);
+        },
       };
     },
+    close: () => Promise.resolve(),
   };
 }
 

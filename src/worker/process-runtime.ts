@@ -1,8 +1,10 @@
-import { fork } from "node:child_process";
+import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
-import type { Runtime } from "./runtime.ts";
+import { FlightMark } from "./flight-mark.ts";
+import { MARK, reap, startReaper } from "./reap.ts";
+import type { HostExit, Runtime } from "./runtime.ts";
 
 /** Fleet's own secrets: user code must not see them. The store's address reaches the child by IPC. */
 const OWN_SECRETS = new Set(["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"]);
@@ -24,29 +26,49 @@ const ALWAYS = [
   "TERM",
   "SystemRoot",
 ];
+const TAIL = 4000;
 
 const CHILD = fileURLToPath(new URL("./child-main.js", import.meta.url));
 
 /**
- * One child process per host. A child leads a process group of its own: the terminal's Ctrl-C reaches the supervisor alone,
- * which then drains, and `kill` takes what the child started along. It ends itself when the supervisor is gone.
+ * One child process per host. A child leads a process group of its own: the terminal's Ctrl-C reaches the supervisor alone, which then
+ * drains. A child dies with its supervisor, whatever it is doing: it ends itself when the channel closes, and where it cannot (its
+ * loop is blocked) the reaper ends it. What it started goes with it, also what has left its group: see `reap.ts`.
  */
-export function processRuntime(link: Omit<HostInit, "type" | "automation" | "module">): Runtime {
+export function processRuntime(
+  link: Omit<HostInit, "type" | "automation" | "module">,
+  incarnation: string,
+): Runtime {
+  const reaper = startReaper(incarnation);
+  let started = 0;
+  const reaping = new Set<Promise<unknown>>();
   return {
     start: (program, hear, exited) => {
+      started += 1;
+      const mark = `${incarnation}.${started}.`;
+      const flight = new FlightMark();
       const child = fork(CHILD, [program.manifest.name], {
         detached: true,
         execArgv: ["--enable-source-maps"],
-        env: environment(program, process.env),
-        stdio: ["ignore", "inherit", "inherit", "ipc"],
+        env: { ...environment(program, process.env), [MARK]: mark },
+        // Standard error passes through here: its end belongs to the record of a crash.
+        stdio: ["ignore", "inherit", "pipe", "ipc", flight.fd],
         serialization: "json",
       });
+      const stderr = passThrough(child);
       let over = false;
       const end = (code: number | null, signal: string | null) => {
         if (over) return;
         over = true;
-        if (child.pid !== undefined) killGroup(child.pid);
-        exited({ code, signal });
+        const lastSlot = flight.read();
+        flight.close();
+        killGroup(child);
+        const done = reap(mark).then(
+          () => exited({ code, signal, lastSlot, stderr: stderr() }),
+          () => exited({ code, signal, lastSlot, stderr: stderr() }),
+        );
+        reaping.add(done);
+        void done.finally(() => reaping.delete(done));
       };
       child.on("message", (message) => hear(message as FromHost));
       child.once("exit", end);
@@ -66,10 +88,14 @@ export function processRuntime(link: Omit<HostInit, "type" | "automation" | "mod
         pid: child.pid ?? null,
         tell: send,
         kill: () => {
-          if (child.pid !== undefined) killGroup(child.pid);
+          killGroup(child);
           child.kill("SIGKILL");
         },
       };
+    },
+    close: async () => {
+      await Promise.allSettled(reaping);
+      await reaper.dismiss();
     },
   };
 }
@@ -85,9 +111,19 @@ export function environment(
   );
 }
 
-function killGroup(pid: number): void {
+function passThrough(child: ChildProcess): () => HostExit["stderr"] {
+  let tail = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    process.stderr.write(text);
+    tail = (tail + text).slice(-TAIL);
+  });
+  return () => tail;
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
   try {
-    process.kill(-pid, "SIGKILL");
+    process.kill(-child.pid, "SIGKILL");
   } catch {
     // Nobody of the group is left.
   }

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { slotKey } from "../protocol/spec.ts";
 import {
   blockKeyOf,
-  hostKeyOf,
   reconcile,
   type Action,
   type ActualHost,
@@ -25,6 +24,8 @@ const wantedSlot = (change: Partial<WantedSlot> = {}): WantedSlot => ({
   slotCount: 1,
   liveConfig: false,
   isolate: "automation",
+  circuitOpen: false,
+  build: change.version ?? "v1",
   ...change,
 });
 
@@ -39,6 +40,9 @@ const actualSlot = (change: Partial<ActualSlot> = {}): ActualSlot => ({
   stoppingSince: 0,
   retryAt: 0,
   blockedFor: null,
+  build: change.version ?? "v1",
+  stuck: false,
+  starting: false,
   ...change,
 });
 
@@ -93,7 +97,7 @@ class World {
     switch (action.do) {
       case "start-host":
         must(!this.hosts.has(action.host), "a host is started once");
-        this.hosts.set(action.host, { key: action.host, state: "starting" });
+        this.hosts.set(action.host, { key: action.host, state: "starting", doomed: null });
         return;
       case "run": {
         must(this.hosts.get(action.host)?.state === "ready", "a slot runs on a host that is ready");
@@ -101,9 +105,18 @@ class World {
           (this.slots.get(slotKey(action.slot))?.state ?? "idle") === "idle",
           "never two runs of one slot",
         );
-        const { automation, slotId, token, version, configKey } = action.slot;
+        const { automation, slotId, token, version, build, configKey } = action.slot;
         this.slots.set(slotKey(action.slot), {
-          ...actualSlot({ automation, slotId, token, version, configKey, host: action.host }),
+          ...actualSlot({
+            automation,
+            slotId,
+            token,
+            version,
+            build,
+            configKey,
+            host: action.host,
+            starting: true,
+          }),
         });
         this.runs.push(slotKey(action.slot));
         return;
@@ -130,20 +143,27 @@ class World {
   }
 
   ready(host: string): void {
-    if (this.hosts.get(host)?.state === "starting") this.hosts.set(host, { key: host, state: "ready" });
+    if (this.hosts.get(host)?.state === "starting")
+      this.hosts.set(host, { key: host, state: "ready", doomed: null });
   }
 
   /** A host's process ends, and all its slots with it. */
   lose(host: string): void {
     this.hosts.delete(host);
     for (const slot of this.slots.values())
-      if (slot.host === host && slot.state !== "idle") this.#change(slot, { state: "idle", host: null });
+      if (slot.host === host && slot.state !== "idle")
+        this.#change(slot, { state: "idle", host: null, starting: false });
   }
 
   end(key: string, retryAt = 0): void {
     const slot = this.slots.get(key);
     if (slot !== undefined && slot.state !== "idle")
-      this.#change(slot, { state: "idle", host: null, retryAt });
+      this.#change(slot, { state: "idle", host: null, starting: false, retryAt });
+  }
+
+  /** The code of all slots that were told to run has begun. */
+  begin(): void {
+    for (const slot of this.slots.values()) this.#change(slot, { starting: false });
   }
 
   running(): string[] {
@@ -157,6 +177,7 @@ class World {
 type Step =
   | { kind: "want"; slots: WantedSlot[] }
   | { kind: "ready"; host: number }
+  | { kind: "begin" }
   | { kind: "lose"; host: number }
   | { kind: "end"; slot: number; retryIn: number }
   | { kind: "time"; ms: number };
@@ -168,7 +189,9 @@ const anyWanted = fc.uniqueArray(
       slotId: fc.nat({ max: 2 }),
       token: fc.constantFrom("1", "2"),
       version: fc.constantFrom("v1", "v2"),
+      build: fc.constantFrom("b1", "b2"),
       configKey: fc.constantFrom("{}", '{"n":1}'),
+      circuitOpen: fc.boolean(),
       liveConfig: fc.boolean(),
     })
     // The version is the code's hash, and the code says how it is isolated: one never changes without the other.
@@ -179,6 +202,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   anyWanted.map((slots): Step => ({ kind: "want", slots })),
   fc.nat({ max: 5 }).map((host): Step => ({ kind: "ready", host })),
   fc.nat({ max: 5 }).map((host): Step => ({ kind: "lose", host })),
+  fc.constant<Step>({ kind: "begin" }),
   fc
     .tuple(fc.nat({ max: 5 }), fc.nat({ max: 3000 }))
     .map(([slot, retryIn]): Step => ({ kind: "end", slot, retryIn })),
@@ -193,6 +217,7 @@ function play(steps: readonly Step[], after: (world: World, actions: Action[], n
     const host = "host" in step ? [...world.hosts.keys()][step.host] : undefined;
     if (step.kind === "want") world.wanted = step.slots;
     if (step.kind === "ready" && host !== undefined) world.ready(host);
+    if (step.kind === "begin") world.begin();
     if (step.kind === "lose" && host !== undefined) world.lose(host);
     if (step.kind === "end") world.end([...world.slots.keys()][step.slot] ?? "", now + step.retryIn);
     if (step.kind === "time") now += step.ms;
@@ -247,15 +272,19 @@ describe("reconcile, whatever happens", () => {
       fc.property(anyHistory, (steps) => {
         const world = play(steps, () => undefined);
         let now = 1_000_000;
-        for (let round = 0; round < 6; round++) {
+        for (let round = 0; round < 30; round++) {
+          world.begin();
           for (const slot of world.slots.values()) if (slot.state === "stopping") world.end(slotKey(slot));
           for (const host of world.hosts.keys()) world.ready(host);
           world.pass((now += 10));
         }
-        expect(world.running()).toEqual(world.wanted.map(slotKey).toSorted());
-        expect([...world.hosts.keys()].toSorted()).toEqual(
-          [...new Set(world.wanted.map(hostKeyOf))].toSorted(),
+        // An open circuit keeps a slot from being started, not from running on.
+        const startable = world.wanted.filter((slot) => !slot.circuitOpen).map(slotKey);
+        expect(world.running()).toEqual(expect.arrayContaining(startable));
+        const hosts = [...world.slots.values()].flatMap(({ state, host }) =>
+          state === "running" && host !== null ? [host] : [],
         );
+        expect([...world.hosts.keys()].toSorted()).toEqual([...new Set(hosts)].toSorted());
       }),
       { numRuns: 300 },
     );
@@ -272,7 +301,7 @@ describe("reconcile, whatever happens", () => {
         const runs = world.runs.length;
         expect(world.pass(2e9 - jump)).toEqual([]);
         expect(world.runs).toHaveLength(runs);
-        expect(runs).toBe(slots.length);
+        expect(runs).toBe(slots.filter((slot) => !slot.circuitOpen).length);
       }),
     );
   });
@@ -282,8 +311,8 @@ describe("reconcile", () => {
   it("starts a host first, and the slot once the host is ready", () => {
     const wanted = [wantedSlot()];
     expect(decide({ wanted })).toEqual([{ do: "start-host", host: "a@v1", automation: "a" }]);
-    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "starting" }] })).toEqual([]);
-    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "ready" }] })).toEqual([
+    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "starting", doomed: null }] })).toEqual([]);
+    expect(decide({ wanted, hosts: [{ key: "a@v1", state: "ready", doomed: null }] })).toEqual([
       { do: "run", host: "a@v1", slot: wanted[0] },
     ]);
   });
@@ -295,10 +324,10 @@ describe("reconcile", () => {
 
   it("leaves the old version running until the new one is ready", () => {
     const input = { wanted: [wantedSlot({ version: "v2" })], slots: [actualSlot()] };
-    const old: ActualHost = { key: "a@v1", state: "ready" };
+    const old: ActualHost = { key: "a@v1", state: "ready", doomed: null };
     expect(decide({ ...input, hosts: [old] })).toEqual([{ do: "start-host", host: "a@v2", automation: "a" }]);
-    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "starting" }] })).toEqual([]);
-    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "ready" }] })).toEqual([
+    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "starting", doomed: null }] })).toEqual([]);
+    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "ready", doomed: null }] })).toEqual([
       { do: "stop", host: "a@v1", slot: input.slots[0], reason: "reload" },
     ]);
   });
@@ -324,14 +353,14 @@ describe("reconcile", () => {
     expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 99)).toEqual([]);
     expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 100)).toHaveLength(1);
     const slots = [actualSlot({ state: "idle", host: null, retryAt: 100 })];
-    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
     expect(decide({ wanted: [wantedSlot()], slots, hosts }, 99)).toEqual([]);
     expect(decide({ wanted: [wantedSlot()], slots, hosts }, 100)).toHaveLength(1);
   });
 
   it("takes a config live where the automation can, and restarts the slot where it cannot", () => {
     const slots = [actualSlot()];
-    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
     const live = wantedSlot({ configKey: "x", liveConfig: true });
     expect(decide({ wanted: [live], slots, hosts })).toEqual([
       { do: "reconfigure", host: "a@v1", slot: live },
@@ -346,7 +375,7 @@ describe("reconcile", () => {
       decide({
         wanted: [wantedSlot({ token: "2" })],
         slots: [actualSlot()],
-        hosts: [{ key: "a@v1", state: "ready" }],
+        hosts: [{ key: "a@v1", state: "ready", doomed: null }],
       }),
     ).toMatchObject([{ do: "stop", reason: "lease-lost" }]);
   });
@@ -354,25 +383,69 @@ describe("reconcile", () => {
   it("does not try a blocked config again, but a new one", () => {
     const blockedFor = blockKeyOf(wantedSlot());
     const slots = [actualSlot({ state: "idle", host: null, blockedFor })];
-    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
     expect(decide({ wanted: [wantedSlot()], slots, hosts })).toEqual([{ do: "close-host", host: "a@v1" }]);
     expect(decide({ wanted: [wantedSlot({ configKey: "x" })], slots, hosts })).toMatchObject([{ do: "run" }]);
   });
 
   it("kills the host of a slot that does not stop within its grace", () => {
     const slots = [actualSlot({ state: "stopping", stoppingSince: 500 })];
-    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
     expect(decide({ slots, hosts }, 500 + GRACE_MS)).toEqual([]);
-    expect(decide({ slots, hosts }, 501 + GRACE_MS)).toEqual([{ do: "kill-host", host: "a@v1" }]);
+    expect(decide({ slots, hosts }, 501 + GRACE_MS)).toEqual([
+      { do: "kill-host", host: "a@v1", cause: "would-not-stop", slots: [{ automation: "a", slotId: 0 }] },
+    ]);
   });
 
   it("stops what is not wanted, with its reason, and closes the empty host", () => {
     const slots = [actualSlot()];
-    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready" }];
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
     expect(decide({ slots, hosts })).toMatchObject([{ do: "stop", reason: "scaled" }]);
     expect(decide({ slots, hosts, unwanted: new Map([["a/0", "drain"]]) })).toMatchObject([
       { do: "stop", reason: "drain" },
     ]);
     expect(decide({ hosts })).toEqual([{ do: "close-host", host: "a@v1" }]);
+  });
+
+  it("moves the slots of an automation one by one, each when the one before runs again", () => {
+    const world = new World();
+    world.wanted = [0, 1, 2].map((slotId) => wantedSlot({ slotId }));
+    world.pass(0);
+    world.ready("a@v1");
+    world.pass(0);
+    world.begin();
+    world.wanted = [0, 1, 2].map((slotId) => wantedSlot({ slotId, build: "v1#1.0" }));
+    world.pass(0);
+    expect(world.running()).toHaveLength(3);
+    world.ready("a@v1#1.0");
+    for (let moved = 0; moved < 3; moved++) {
+      world.pass(0);
+      expect(world.running()).toHaveLength(2);
+      for (const slot of world.slots.values()) if (slot.state === "stopping") world.end(slotKey(slot));
+      world.pass(0);
+      expect(world.running()).toHaveLength(3);
+      // Told to run is not running yet: nothing more moves until its code has begun.
+      expect(world.pass(0)).toEqual([]);
+      world.begin();
+    }
+    world.pass(0);
+    expect([...world.hosts.keys()]).toEqual(["a@v1#1.0"]);
+  });
+
+  it("stops a slot that is stuck; kills a doomed host at once and touches its slots no further", () => {
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
+    const slots = [actualSlot({ stuck: true }), actualSlot({ slotId: 1 })];
+    const wanted = [wantedSlot(), wantedSlot({ slotId: 1 })];
+    expect(decide({ wanted, slots, hosts })).toMatchObject([
+      { do: "stop", slot: { slotId: 0 }, reason: "stuck" },
+    ]);
+    const doomed: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: "loop-blocked" }];
+    expect(decide({ wanted, slots, hosts: doomed })).toEqual([
+      { do: "kill-host", host: "a@v1", cause: "loop-blocked", slots: [] },
+    ]);
+  });
+
+  it("does not start a slot whose circuit is open, nor a host for it", () => {
+    expect(decide({ wanted: [wantedSlot({ circuitOpen: true })] })).toEqual([]);
   });
 });

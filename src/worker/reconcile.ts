@@ -4,8 +4,9 @@
  *
  * - A slot gets at most one action per call, and carrying out all actions leaves nothing to do until something happens.
  * - A slot whose code, lease or config changed is stopped first and started only once it has ended: never two runs of one slot.
- * - New code starts in a host of its own; slots of the old version are stopped only when that host is ready. A version that
- *   cannot be loaded so costs nothing that runs.
+ * - New code, and a recycle, start in a host of their own; slots move over only when that host is ready, and one by one, so an
+ *   automation never loses all its slots together. A version that cannot be loaded so costs nothing that runs.
+ * - A slot without progress is told to stop; where it does not, or where its host's event loop is blocked, the host is killed.
  */
 import type { StopReason } from "../automation/context.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
@@ -14,6 +15,8 @@ import { slotKey, type SlotRef } from "../protocol/spec.ts";
 export interface WantedSlot extends SlotRef {
   token: string;
   version: string;
+  /** Version, recycles by request and recycles by limit: it runs in a host of exactly this build. */
+  build: string;
   config: unknown;
   /** Equal for equal configs. */
   configKey: string;
@@ -21,6 +24,8 @@ export interface WantedSlot extends SlotRef {
   slotCount: number;
   liveConfig: boolean;
   isolate: "automation" | "slot";
+  /** The restart budget is spent: do not start it. */
+  circuitOpen: boolean;
 }
 
 export interface ActualSlot extends SlotRef {
@@ -29,7 +34,12 @@ export interface ActualSlot extends SlotRef {
   host: string | null;
   token: string;
   version: string;
+  build: string;
   configKey: string;
+  /** Told to run; its code has not begun yet. */
+  starting: boolean;
+  /** No progress for longer than its limit. */
+  stuck: boolean;
   /** When it was told to stop. */
   stoppingSince: number;
   /** Not before then is it started again. */
@@ -41,12 +51,16 @@ export interface ActualSlot extends SlotRef {
 export interface ActualHost {
   key: string;
   state: "starting" | "ready" | "closing";
+  /** It must go at once, and why. */
+  doomed: KillCause | null;
 }
+
+export type KillCause = "loop-blocked" | "memory" | "would-not-stop" | "start-timeout";
 
 export type Action =
   | { do: "start-host"; host: string; automation: string }
   | { do: "close-host"; host: string }
-  | { do: "kill-host"; host: string }
+  | { do: "kill-host"; host: string; cause: KillCause; slots: readonly SlotRef[] }
   | { do: "run"; host: string; slot: WantedSlot }
   | { do: "reconfigure"; host: string; slot: WantedSlot }
   | { do: "stop"; host: string; slot: SlotRef; reason: StopReason };
@@ -63,10 +77,10 @@ export interface ReconcileInput {
   stopGraceMs: number;
 }
 
-/** Hosts are told apart by automation, version and, with `isolate: "slot"`, by slot. */
-export function hostKeyOf(slot: Pick<WantedSlot, "automation" | "slotId" | "version" | "isolate">): string {
+/** Hosts are told apart by automation, build and, with `isolate: "slot"`, by slot. */
+export function hostKeyOf(slot: Pick<WantedSlot, "automation" | "slotId" | "build" | "isolate">): string {
   const base = slot.isolate === "slot" ? slotKey(slot) : slot.automation;
-  return `${base}@${slot.version}`;
+  return `${base}@${slot.build}`;
 }
 
 export function blockKeyOf(slot: Pick<WantedSlot, "version" | "configKey">): string {
@@ -79,54 +93,86 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   const wanted = new Map(input.wanted.map((slot) => [slotKey(slot), slot]));
   const actual = new Map(input.slots.map((slot) => [slotKey(slot), slot]));
   const needed = new Set<string>();
-  const killed = new Set<string>();
+  const killed = killings(input, now);
+  /** Automations of which a slot is under way from one host to another: the next one waits its turn. */
+  const moving = new Set<string>();
 
   for (const slot of input.slots) {
     if (slot.state === "idle" || slot.host === null) continue;
     needed.add(slot.host);
-    if (slot.state === "stopping" && now - slot.stoppingSince > input.stopGraceMs) killed.add(slot.host);
+    if (slot.state === "stopping" || slot.starting) moving.add(slot.automation);
   }
 
   const startHost = (slot: WantedSlot, host: string) => {
     if (hosts.has(host) || (input.hostRetryAt.get(host) ?? 0) > now) return;
-    hosts.set(host, { key: host, state: "starting" });
+    hosts.set(host, { key: host, state: "starting", doomed: null });
     actions.push({ do: "start-host", host, automation: slot.automation });
   };
 
-  for (const [key, slot] of actual) {
-    if (slot.state !== "running" || slot.host === null || killed.has(slot.host)) continue;
-    const target = wanted.get(key);
-    if (target === undefined) {
-      actions.push({ do: "stop", host: slot.host, slot, reason: input.unwanted.get(key) ?? "scaled" });
-    } else if (target.token !== slot.token) {
-      actions.push({ do: "stop", host: slot.host, slot, reason: "lease-lost" });
-    } else if (target.version !== slot.version) {
-      const host = hostKeyOf(target);
-      needed.add(host);
-      startHost(target, host);
-      if (hosts.get(host)?.state === "ready")
-        actions.push({ do: "stop", host: slot.host, slot, reason: "reload" });
-    } else if (target.configKey !== slot.configKey) {
-      if (target.liveConfig) actions.push({ do: "reconfigure", host: slot.host, slot: target });
-      else actions.push({ do: "stop", host: slot.host, slot, reason: "config" });
-    }
-  }
-
+  // Before any move is begun, so that a slot that has just ended is running again first.
   for (const [key, target] of wanted) {
     const slot = actual.get(key);
     if (slot !== undefined && slot.state !== "idle") continue;
-    if (slot?.blockedFor === blockKeyOf(target)) continue;
+    if (target.circuitOpen || slot?.blockedFor === blockKeyOf(target)) continue;
     const host = hostKeyOf(target);
     needed.add(host);
     if (slot !== undefined && slot.retryAt > now) continue;
+    moving.add(target.automation);
     startHost(target, host);
-    if (hosts.get(host)?.state === "ready") actions.push({ do: "run", host, slot: target });
+    if (hosts.get(host)?.state === "ready" && !killed.has(host))
+      actions.push({ do: "run", host, slot: target });
   }
 
-  for (const host of killed) actions.push({ do: "kill-host", host });
+  for (const [key, slot] of actual) {
+    if (slot.state !== "running" || slot.host === null || killed.has(slot.host)) continue;
+    const { host } = slot;
+    const target = wanted.get(key);
+    if (target === undefined) {
+      actions.push({ do: "stop", host, slot, reason: input.unwanted.get(key) ?? "scaled" });
+    } else if (target.token !== slot.token) {
+      actions.push({ do: "stop", host, slot, reason: "lease-lost" });
+    } else if (slot.stuck) {
+      actions.push({ do: "stop", host, slot, reason: "stuck" });
+    } else if (target.build !== slot.build) {
+      const next = hostKeyOf(target);
+      // The replacement must stay while any slot is still to come over.
+      needed.add(next);
+      if (moving.has(slot.automation)) continue;
+      moving.add(slot.automation);
+      startHost(target, next);
+      if (hosts.get(next)?.state !== "ready") continue;
+      actions.push({
+        do: "stop",
+        host,
+        slot,
+        reason: target.version === slot.version ? "recycle" : "reload",
+      });
+    } else if (target.configKey !== slot.configKey) {
+      if (target.liveConfig) actions.push({ do: "reconfigure", host, slot: target });
+      else actions.push({ do: "stop", host, slot, reason: "config" });
+    }
+  }
+
+  for (const [host, { cause, slots }] of killed) actions.push({ do: "kill-host", host, cause, slots });
   for (const host of input.hosts) {
-    if (host.state !== "closing" && !needed.has(host.key) && !killed.has(host.key))
+    if (host.state !== "closing" && !needed.has(host.key) && !killed.has(host.key)) {
       actions.push({ do: "close-host", host: host.key });
+    }
   }
   return actions;
+}
+
+/** Hosts to be killed, why, and which slots are the cause (none where it is the host's as a whole). */
+function killings(input: ReconcileInput, now: number): Map<string, { cause: KillCause; slots: SlotRef[] }> {
+  const killed = new Map<string, { cause: KillCause; slots: SlotRef[] }>();
+  for (const host of input.hosts)
+    if (host.doomed !== null) killed.set(host.key, { cause: host.doomed, slots: [] });
+  for (const slot of input.slots) {
+    if (slot.state !== "stopping" || slot.host === null || now - slot.stoppingSince <= input.stopGraceMs)
+      continue;
+    const entry = killed.get(slot.host) ?? { cause: "would-not-stop" as const, slots: [] };
+    entry.slots.push({ automation: slot.automation, slotId: slot.slotId });
+    killed.set(slot.host, entry);
+  }
+  return killed;
 }

@@ -1,46 +1,76 @@
-import { backoffMs } from "../internal/backoff.ts";
+import type { StopReason } from "../automation/context.ts";
+import { HEALTHY, type HealCause, type HealRecord, type SlotHealth } from "../protocol/health.ts";
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotState, SlotStatus } from "../protocol/status.ts";
+import { heal, reconsider } from "./heal.ts";
 import { blockKeyOf, type ActualSlot, type WantedSlot } from "./reconcile.ts";
 import type { WorkerTimings } from "./timings.ts";
 
-interface Entry extends ActualSlot {
+interface Entry extends Omit<ActualSlot, "stuck"> {
+  recycles: number;
   generation: number;
-  /** True between being told to run and user code starting. */
-  starting: boolean;
   startedAt: number;
   /** Turns of all runs so far, and of the present one. */
   iterations: number;
   runIterations: number;
+  /** When its last progress was; kept up while it waits on purpose. */
+  progressAt: number;
+  waiting: boolean;
   restarts: number;
-  failures: number;
   /** Whether the last run ended by itself: the next start then is a restart. */
   endedItself: boolean;
-  lastError: string | null;
+  /** Why it was told to stop. */
+  stopReason: StopReason | null;
+  health: SlotHealth;
   reason: string | null;
   shown: SlotState;
   since: number;
 }
 
+/** How a run came to its end, as the supervisor knows it. */
+export interface SlotEnd {
+  outcome: RunOutcome;
+  /** Given when nobody had asked for the end. */
+  cause: HealCause | null;
+  collateral: boolean;
+  error: string | null;
+  exitCode: number | null;
+  signal: string | null;
+}
+
 /**
- * The slots of this worker as they are. Only the supervisor touches it. `now` is monotonic; what is reported is converted to
- * store time by the caller.
+ * The slots of this worker as they are. Only the supervisor touches it. Times are monotonic; what is reported or kept in the store is
+ * converted to store time.
  */
 export class Slots {
   readonly #timings: WorkerTimings;
+  readonly #toStoreTime: (monotonic: number) => number;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(timings: WorkerTimings) {
+  constructor(timings: WorkerTimings, toStoreTime: (monotonic: number) => number) {
     this.#timings = timings;
+    this.#toStoreTime = toStoreTime;
   }
 
-  actual(): ActualSlot[] {
-    return [...this.#entries.values()];
+  actual(now: number, stuckMsOf: (automation: string) => number): ActualSlot[] {
+    return [...this.#entries.values()].map((entry) => ({
+      ...entry,
+      stuck:
+        entry.state === "running" && !entry.waiting && now - entry.progressAt > stuckMsOf(entry.automation),
+    }));
   }
 
   busy(): number {
     return [...this.#entries.values()].filter((entry) => entry.state !== "idle").length;
+  }
+
+  idle(): SlotRef[] {
+    return [...this.#entries.values()].filter((entry) => entry.state === "idle");
+  }
+
+  knows(slot: SlotRef): boolean {
+    return this.#entries.has(slotKey(slot));
   }
 
   isIdle(slot: SlotRef): boolean {
@@ -52,82 +82,138 @@ export class Slots {
     return [...this.#entries.values()].filter((entry) => entry.host === host && entry.state !== "idle");
   }
 
-  run(slot: WantedSlot, host: string, now: number): void {
+  hostOf(slot: SlotRef): string | null {
+    return this.#entries.get(slotKey(slot))?.host ?? null;
+  }
+
+  /** A newly claimed slot, with what is known of its health. An open circuit stays open until its code changes or it is recycled. */
+  adopt(slot: SlotRef & { token: string }, health: SlotHealth | undefined, now: number): void {
     const before = this.#entries.get(slotKey(slot));
+    if (before !== undefined && before.state !== "idle") return;
+    const known = health ?? before?.health ?? HEALTHY;
     this.#entries.set(slotKey(slot), {
       automation: slot.automation,
       slotId: slot.slotId,
-      state: "running",
-      host,
+      state: "idle",
+      host: null,
       token: slot.token,
-      version: slot.version,
-      configKey: slot.configKey,
-      generation: slot.generation,
+      version: "",
+      build: "",
+      starting: false,
+      configKey: "",
+      recycles: 0,
+      generation: 0,
       stoppingSince: 0,
       retryAt: 0,
-      blockedFor: null,
-      starting: true,
-      startedAt: now,
+      blockedFor: before?.blockedFor ?? null,
+      startedAt: 0,
       iterations: before?.iterations ?? 0,
       runIterations: 0,
-      restarts: (before?.restarts ?? 0) + (before?.endedItself === true ? 1 : 0),
-      failures: before?.failures ?? 0,
+      progressAt: now,
+      waiting: false,
+      restarts: before?.restarts ?? 0,
       endedItself: false,
-      lastError: before?.lastError ?? null,
-      reason: "starting",
+      stopReason: null,
+      health: known,
+      reason: "waiting for its process",
       shown: "starting",
       since: now,
     });
   }
 
-  running(slot: SlotRef, now: number): void {
-    this.#update(slot, now, { starting: false, startedAt: now, shown: "running", reason: null });
+  /** Whether the restart budget of this slot is spent for the code that it should run. Closes the circuit where that changed. */
+  circuitOpen(slot: SlotRef, code: { version: string; recycles: number }, now: number): boolean {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry === undefined) return false;
+    entry.health = reconsider(entry.health, code);
+    const open = entry.health.circuit;
+    if (open !== null && entry.state === "idle") this.#show(entry, now, "circuit-open", open.reason);
+    return open !== null;
   }
 
-  stopping(slot: SlotRef, reason: string, now: number): void {
-    this.#update(slot, now, { state: "stopping", stoppingSince: now, shown: "stopping", reason });
-  }
-
-  configApplied(slot: SlotRef, configKey: string, generation: number, now: number): void {
-    this.#update(slot, now, { configKey, generation });
-  }
-
-  active(slot: SlotRef, activity: SlotActivity): void {
+  run(slot: WantedSlot, recycles: number, host: string, now: number): void {
     const entry = this.#entries.get(slotKey(slot));
     if (entry === undefined) return;
-    entry.iterations += Math.max(0, activity.iterations - entry.runIterations);
-    entry.runIterations = activity.iterations;
+    Object.assign(entry, {
+      state: "running",
+      host,
+      token: slot.token,
+      version: slot.version,
+      build: slot.build,
+      configKey: slot.configKey,
+      recycles,
+      generation: slot.generation,
+      retryAt: 0,
+      blockedFor: null,
+      startedAt: now,
+      starting: true,
+      runIterations: 0,
+      progressAt: now,
+      waiting: false,
+      restarts: entry.restarts + (entry.endedItself ? 1 : 0),
+      endedItself: false,
+      stopReason: null,
+    });
+    this.#show(entry, now, "starting", "starting");
   }
 
-  ended(slot: SlotRef, outcome: RunOutcome, error: string | null, now: number): void {
+  running(slot: SlotRef, now: number): void {
     const entry = this.#entries.get(slotKey(slot));
-    if (entry === undefined || entry.state === "idle") return;
-    const end = { state: "idle" as const, host: null, starting: false, stoppingSince: 0 };
-    if (outcome === "stopped" || (entry.state === "stopping" && outcome === "returned")) {
-      return this.#update(slot, now, { ...end, shown: "stopped", reason: entry.reason });
-    }
-    if (outcome === "config-invalid") {
-      return this.#update(slot, now, {
-        ...end,
-        blockedFor: blockKeyOf(entry),
-        shown: "blocked",
-        lastError: error,
-        reason: error,
-      });
-    }
-    const healthy = now - entry.startedAt >= this.#timings.healthyMs;
-    const failures = healthy ? 1 : entry.failures + 1;
-    const { backoffBaseMs: baseMs, backoffCapMs: capMs } = this.#timings;
-    const pause = backoffMs(failures, { baseMs, capMs, jitter: 0.2 });
-    this.#update(slot, now, {
-      ...end,
-      failures,
-      endedItself: true,
-      retryAt: now + pause,
-      shown: "backing-off",
-      lastError: error ?? entry.lastError,
-      reason: `${outcome === "returned" ? "the run returned" : "the run failed"}; starts again in ${(pause / 1000).toFixed(1)} s`,
+    if (entry === undefined || entry.state !== "running") return;
+    entry.starting = false;
+    entry.startedAt = now;
+    entry.progressAt = now;
+    this.#show(entry, now, "running", null);
+  }
+
+  stopping(slot: SlotRef, reason: StopReason, now: number): void {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry === undefined) return;
+    Object.assign(entry, { state: "stopping", stoppingSince: now, stopReason: reason });
+    this.#show(entry, now, "stopping", reason);
+  }
+
+  configApplied(slot: SlotRef, configKey: string, generation: number): void {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry !== undefined) Object.assign(entry, { configKey, generation });
+  }
+
+  /** Takes in a sign of life; answers how many turns it adds. */
+  active(slot: SlotRef, activity: SlotActivity, now: number): number {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry === undefined) return 0;
+    const turns = Math.max(0, activity.iterations - entry.runIterations);
+    entry.iterations += turns;
+    entry.runIterations = activity.iterations;
+    entry.waiting = activity.waiting;
+    entry.progressAt = activity.waiting ? now : Math.max(entry.progressAt, now - activity.quietMs);
+    return turns;
+  }
+
+  /** Takes in the end of a run. Answers the slot's new health where that is to be kept. */
+  ended(slot: SlotRef, end: SlotEnd, now: number): SlotHealth | undefined {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry === undefined || entry.state === "idle") return undefined;
+    const { stopReason } = entry;
+    Object.assign(entry, {
+      state: "idle",
+      host: null,
+      starting: false,
+      stoppingSince: 0,
+      stopReason: null,
+      waiting: false,
     });
+    if (end.outcome === "config-invalid") {
+      entry.blockedFor = blockKeyOf(entry);
+      this.#show(entry, now, "blocked", end.error);
+      return undefined;
+    }
+    const cause = stopReason === "stuck" ? (end.cause ?? "stuck") : end.cause;
+    if (cause === null || (stopReason !== null && stopReason !== "stuck" && !isFault(cause))) {
+      this.#show(entry, now, "stopped", stopReason);
+      return undefined;
+    }
+    return this.#heal(entry, cause, end, now);
   }
 
   /** Forgets an ended slot that this worker does not run any more. */
@@ -135,24 +221,72 @@ export class Slots {
     if (this.isIdle(slot)) this.#entries.delete(slotKey(slot));
   }
 
-  statuses(toStoreTime: (monotonic: number) => number): SlotStatus[] {
-    return [...this.#entries.values()].map((entry) => ({
-      automation: entry.automation,
-      slotId: entry.slotId,
-      state: entry.shown,
-      since: Math.round(toStoreTime(entry.since)),
-      iterations: entry.iterations,
-      restarts: entry.restarts,
-      generation: entry.generation,
-      lastError: entry.lastError,
-      reason: entry.reason,
-    }));
+  statuses(
+    about: (host: string) => Pick<SlotStatus, "pid" | "memoryMb" | "cpuPercent" | "loopLagMs"> | undefined,
+  ): SlotStatus[] {
+    return [...this.#entries.values()].map((entry) => {
+      const last = entry.health.history[0];
+      const host = entry.host === null ? undefined : about(entry.host);
+      return {
+        automation: entry.automation,
+        slotId: entry.slotId,
+        state: entry.shown,
+        since: Math.round(this.#toStoreTime(entry.since)),
+        iterations: entry.iterations,
+        restarts: entry.restarts,
+        generation: entry.generation,
+        lastError: last?.error ?? null,
+        lastCause: last === undefined ? null : `${last.cause}${last.collateral ? " (collateral)" : ""}`,
+        lastProgressAt: entry.state === "idle" ? null : Math.round(this.#toStoreTime(entry.progressAt)),
+        waiting: entry.waiting,
+        reason: entry.reason,
+        pid: host?.pid ?? null,
+        memoryMb: host?.memoryMb ?? 0,
+        cpuPercent: host?.cpuPercent ?? 0,
+        loopLagMs: host?.loopLagMs ?? 0,
+      };
+    });
   }
 
-  #update(slot: SlotRef, now: number, change: Partial<Entry>): void {
-    const entry = this.#entries.get(slotKey(slot));
-    if (entry === undefined) return;
-    if (change.shown !== undefined && change.shown !== entry.shown) entry.since = now;
-    Object.assign(entry, change);
+  #heal(entry: Entry, cause: HealCause, end: SlotEnd, now: number): SlotHealth {
+    const record: HealRecord = {
+      at: Math.round(this.#toStoreTime(now)),
+      cause,
+      collateral: end.collateral,
+      exitCode: end.exitCode,
+      signal: end.signal,
+      error: cause === "stuck" ? "no progress for longer than stuckSeconds" : end.error,
+      livedMs: Math.round(now - entry.startedAt),
+    };
+    const code = { version: entry.version, recycles: entry.recycles };
+    const { health, retryInMs } = heal(entry.health, record, code, this.#timings);
+    entry.health = health;
+    entry.endedItself = true;
+    entry.retryAt = now + (retryInMs ?? 0);
+    if (retryInMs === null) this.#show(entry, now, "circuit-open", health.circuit?.reason ?? null);
+    else
+      this.#show(
+        entry,
+        now,
+        "backing-off",
+        `${wordsOf(record)}; starts again in ${(retryInMs / 1000).toFixed(1)} s`,
+      );
+    return health;
   }
+
+  #show(entry: Entry, now: number, shown: SlotState, reason: string | null): void {
+    if (shown !== entry.shown) entry.since = now;
+    entry.shown = shown;
+    entry.reason = reason;
+  }
+}
+
+/** A cause that is one whether or not the slot had been told to stop. */
+function isFault(cause: HealCause): boolean {
+  return cause === "would-not-stop" || cause === "loop-blocked";
+}
+
+function wordsOf({ cause, collateral }: HealRecord): string {
+  if (collateral) return `lost its process to another slot (${cause})`;
+  return cause === "returned" ? "the run returned" : `the run ended: ${cause}`;
 }

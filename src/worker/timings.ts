@@ -1,4 +1,5 @@
-import { checkOptions, integer, type OptionRules } from "../contracts/options.ts";
+import { checkOptions, integer, refuse, type OptionRules } from "../contracts/options.ts";
+import type { Budget } from "./heal.ts";
 
 /** All of a worker's times, in milliseconds. Tests shorten them; the bounds in docs/guarantees.md follow from the defaults. */
 export interface WorkerTimings {
@@ -13,6 +14,16 @@ export interface WorkerTimings {
   backoffCapMs: number;
   /** A run that lasted so long forgives the failures before it. */
   healthyMs: number;
+  /** So many failures within such a window open a slot's circuit. */
+  budgets: readonly Budget[];
+  /** A slot without progress for so long is stopped, where its automation says nothing else. */
+  stuckMs: number;
+  /** A process whose event loop does not turn for so long is killed. */
+  blockedMs: number;
+  /** A process that is not ready after so long is killed. */
+  startMs: number;
+  /** How often the worker proves to itself that it can still receive. */
+  probeMs: number;
   /** How often the leader clears expired entries from all streams. */
   sweepMs: number;
 }
@@ -24,6 +35,14 @@ export const DEFAULT_TIMINGS: WorkerTimings = {
   backoffBaseMs: 1000,
   backoffCapMs: 300_000,
   healthyMs: 600_000,
+  budgets: [
+    { failures: 12, windowMs: 1_800_000 },
+    { failures: 60, windowMs: 86_400_000 },
+  ],
+  stuckMs: 300_000,
+  blockedMs: 30_000,
+  startMs: 60_000,
+  probeMs: 10_000,
   sweepMs: 20_000,
 };
 
@@ -34,6 +53,12 @@ const RULES: OptionRules<WorkerTimings> = {
   backoffBaseMs: integer({ min: 1, max: 3_600_000 }),
   backoffCapMs: integer({ min: 1, max: 86_400_000 }),
   healthyMs: integer({ min: 1 }),
+  budgets: (value, where) =>
+    Array.isArray(value) ? (value as Budget[]) : refuse(where, "an array of budgets", value),
+  stuckMs: integer({ min: 100 }),
+  blockedMs: integer({ min: 100 }),
+  startMs: integer({ min: 100 }),
+  probeMs: integer({ min: 100 }),
   sweepMs: integer({ min: 50, max: 55_000 }),
 };
 

@@ -39,6 +39,8 @@ const plan = (change: Partial<Parameters<typeof planFor>[0]> = {}, state = desir
     program,
     held: [{ automation: "a", slotId: 0, token: "t0" }],
     draining: false,
+    epochs: new Map(),
+    circuitOpen: () => false,
     ...change,
   });
 
@@ -52,12 +54,14 @@ describe("planFor", () => {
           slotId: 0,
           token: "t0",
           version: "v1",
+          build: "v1#0.0",
           config: { n: 1 },
           configKey: '{"n":1}',
           generation: 7,
           slotCount: 3,
           liveConfig: true,
           isolate: "slot",
+          circuitOpen: false,
         },
       ],
       unwanted: new Map(),
@@ -89,5 +93,23 @@ describe("planFor", () => {
       claim: [],
       wanted: [],
     });
+  });
+
+  it("gives each slot the build that its recycles ask for, on request and by limit", () => {
+    const view = {
+      desired: { a: { ...desired(), recycles: 2, slotRecycles: { "0": 1 } } },
+      assignments: { a: { 0: "w1" } },
+    };
+    const epochs = new Map([["a/0", 4]]);
+    expect(plan({ view, epochs }).wanted).toMatchObject([{ build: "v1#3.4" }]);
+  });
+
+  it("marks a slot whose circuit is open for this very code", () => {
+    const asked: unknown[] = [];
+    const circuitOpen = (slot: unknown, code: unknown) => asked.push([slot, code]) > 0;
+    expect(plan({ circuitOpen }).wanted).toMatchObject([{ circuitOpen: true }]);
+    expect(asked).toEqual([
+      [expect.objectContaining({ automation: "a", slotId: 0 }), { version: "v1", recycles: 0 }],
+    ]);
   });
 });

@@ -1,7 +1,7 @@
 import type { StopReason } from "../automation/context.ts";
 import { canonicalJson } from "../internal/canonical.ts";
 import type { Program, ProgramAutomation } from "../protocol/program.ts";
-import { slotKey, type SlotRef } from "../protocol/spec.ts";
+import { type DesiredAutomation, slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { FleetView, HeldLease } from "../store/store.ts";
 import type { WantedSlot } from "./reconcile.ts";
 
@@ -21,6 +21,9 @@ export function planFor(args: {
   program: Program;
   held: readonly HeldLease[];
   draining: boolean;
+  /** Recycles by limit, per automation (or per slot, with `isolate: "slot"`). */
+  epochs: ReadonlyMap<string, number>;
+  circuitOpen: (slot: SlotRef, code: { version: string; recycles: number }) => boolean;
 }): Plan {
   const { workerId, view, draining } = args;
   const known = new Map(args.program.automations.map((automation) => [automation.manifest.name, automation]));
@@ -39,7 +42,7 @@ export function planFor(args: {
       assigned.add(key);
       const lease = held.get(key);
       if (lease === undefined) plan.claim.push({ automation, slotId });
-      else plan.wanted.push(wantedSlot(program, lease, desired.config, desired.generation, desired.slots));
+      else plan.wanted.push(wantedSlot(program, lease, desired, args));
     }
   }
   for (const [key, { automation }] of held) {
@@ -55,20 +58,37 @@ export function planFor(args: {
 function wantedSlot(
   program: ProgramAutomation,
   lease: HeldLease,
-  config: unknown,
-  generation: number,
-  slotCount: number,
+  desired: DesiredAutomation,
+  { epochs, circuitOpen }: Pick<Parameters<typeof planFor>[0], "epochs" | "circuitOpen">,
 ): WantedSlot {
+  const { version, liveConfig } = program.manifest;
+  const recycles = recyclesOf(desired, lease.slotId);
+  const epoch = epochs.get(epochKeyOf(program, lease)) ?? 0;
   return {
     automation: lease.automation,
     slotId: lease.slotId,
     token: lease.token,
-    version: program.manifest.version,
-    config,
-    configKey: canonicalJson(config ?? null),
-    generation,
-    slotCount,
-    liveConfig: program.manifest.liveConfig,
+    version,
+    build: `${version}#${recycles}.${epoch}`,
+    config: desired.config,
+    configKey: canonicalJson(desired.config ?? null),
+    generation: desired.generation,
+    slotCount: desired.slots,
+    liveConfig,
     isolate: program.isolate,
+    circuitOpen: circuitOpen(lease, { version, recycles }),
   };
+}
+
+/** What is replaced as one: the automation's process of this worker, or the slot's. */
+export function epochKeyOf(program: Pick<ProgramAutomation, "isolate" | "manifest">, slot: SlotRef): string {
+  return program.isolate === "slot" ? slotKey(slot) : program.manifest.name;
+}
+
+/** How often a slot was recycled on request: with its automation, or alone. */
+export function recyclesOf(
+  desired: Pick<DesiredAutomation, "recycles" | "slotRecycles">,
+  slotId: number,
+): number {
+  return (desired.recycles ?? 0) + (desired.slotRecycles?.[slotId] ?? 0);
 }

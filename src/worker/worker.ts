@@ -9,6 +9,7 @@ import type { Store } from "../store/store.ts";
 import { enter } from "./identity.ts";
 import { inlineRuntime } from "./inline-runtime.ts";
 import { processRuntime } from "./process-runtime.ts";
+import { processTable } from "./process-table.ts";
 import { Supervisor } from "./supervisor.ts";
 import { workerTimings, type WorkerTimings } from "./timings.ts";
 
@@ -61,10 +62,11 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     labels: options.labels ?? {},
     automations: program.automations.map(({ manifest }) => manifest.name),
     draining: false,
+    processTable: processTable(),
   };
   const manifests = program.automations.map(({ manifest }) => manifest);
   const dataDir = options.dataDir ?? ".fleet";
-  const { worker } = await enter({
+  const worker = await enter({
     registry: store.registry,
     info,
     manifests,
@@ -75,7 +77,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   await applyDeploy(store.registry, program, log);
   const runtime =
     options.inline === undefined && store.traits.multiProcess
-      ? processRuntime({ storeUrl: options.storeUrl, namespace: store.namespace, worker: worker.id })
+      ? processRuntime(
+          { storeUrl: options.storeUrl, namespace: store.namespace, worker: worker.id },
+          info.incarnation,
+        )
       : inlineRuntime(store, worker.id, options.inline);
   const supervisor = new Supervisor({ store, worker, program, runtime, timings, log });
   supervisor.start();

@@ -54,7 +54,7 @@ export function registryWorkers(harness: StoreHarness): void {
     expect(await beat(registry, first)).toMatchObject({ outcome: "ok", now: clock.ms, lost: [] });
     const seen = clock.ms;
     clock.advance(TTL - 1);
-    const taken = { outcome: "taken", host: "there", pid: 77, lastSeenAt: seen };
+    const taken = { outcome: "taken", by: first, lastSeenAt: seen };
     expect(await register(registry, second)).toEqual(taken);
     expect((await registry.view()).workers).toMatchObject([{ incarnation: "w-1", generation: 1 }]);
     clock.advance(1);

@@ -56,6 +56,13 @@ export function status(automation: string, slotId: number, changes: Partial<Slot
     generation: 1,
     lastError: null,
     reason: null,
+    lastCause: null,
+    lastProgressAt: null,
+    waiting: false,
+    pid: null,
+    memoryMb: 0,
+    cpuPercent: 0,
+    loopLagMs: 0,
     ...changes,
   };
 }

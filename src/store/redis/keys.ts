@@ -39,6 +39,7 @@ export interface FleetKeys {
   leader: string;
   /** HASH `<automation>/<slot>` -> a slot's durable value (JSON). */
   state: string;
+  health: string;
   /** SET of the names of all declared streams. */
   streams: string;
   /** Channel: the revision has grown. */
@@ -100,6 +101,7 @@ export function redisKeys(namespace: string): Keys {
       leases: fleet("leases"),
       leader: fleet("leader"),
       state: fleet("state"),
+      health: fleet("health"),
       streams: fleet("streams"),
       hint: fleet("hint"),
     },

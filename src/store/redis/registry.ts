@@ -1,21 +1,35 @@
 import { FleetError } from "../../errors.ts";
 import type { Manifest } from "../../protocol/manifest.ts";
 import { slotKey } from "../../protocol/spec.ts";
+import type { SlotHealth } from "../../protocol/health.ts";
+import type { WorkerInfo } from "../../protocol/status.ts";
 import type { HeldLease, Registry } from "../store.ts";
 import { hashOf, type ViewReply, viewOf } from "./fleet-view.ts";
 import type { RedisParts } from "./parts.ts";
 
 export function redisRegistry({ link, run, keys, identity, subscriber }: RedisParts): Registry {
-  const { meta, workers, beats, manifests, observed, desired, assignments, leases, leader, state, hint } =
-    keys.fleet;
+  const {
+    meta,
+    workers,
+    beats,
+    manifests,
+    observed,
+    desired,
+    assignments,
+    leases,
+    leader,
+    state,
+    health,
+    hint,
+  } = keys.fleet;
   /** Where a script announces that the revision has grown, and as which fleet. */
   const announce = () => ({ hint, fleet: identity.id });
 
   return {
-    async register({ worker, manifests: published, ttlMs }) {
+    async register({ worker, manifests: published, ttlMs, replaces = "" }) {
       checkIncarnation(worker.incarnation);
       const reply = await run<RegisterReply>("fleet-register", {
-        keys: { meta, workers, beats, manifests, observed },
+        keys: { meta, workers, beats, manifests, observed, leases },
         args: {
           ...announce(),
           id: worker.id,
@@ -23,13 +37,13 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
           info: JSON.stringify(worker),
           manifests: JSON.stringify(published),
           ttlMs: String(ttlMs),
+          replaces,
         },
         repeatable: true,
       });
       if (reply[0] === "registered")
         return { outcome: reply[0], generation: reply[1], now: Number(reply[2]) };
-      const { host, pid } = JSON.parse(reply[1]) as { host: string; pid: number };
-      return { outcome: reply[0], host, pid, lastSeenAt: Number(reply[2]) };
+      return { outcome: reply[0], by: JSON.parse(reply[1]) as WorkerInfo, lastSeenAt: Number(reply[2]) };
     },
 
     async beat({ workerId, incarnation, ttlMs, leaseMs, leases: held, slots }) {
@@ -165,6 +179,22 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
         keys: { leases, state },
         // JSON text is never empty, so "" can mean none.
         args: { slot: slotKey(slot), token, value: value ?? "" },
+        repeatable: true,
+      });
+    },
+
+    async slotHealth() {
+      const found = await link.call(["HGETALL", health], { repeatable: true, key: health });
+      return hashOf(
+        Object.entries(found as Record<string, string>),
+        (text) => JSON.parse(text) as SlotHealth,
+      );
+    },
+
+    async setSlotHealth({ automation, slotId, token, health: value }) {
+      return run<"stored" | "lease-lost">("fleet-set-state", {
+        keys: { leases, state: health },
+        args: { slot: slotKey({ automation, slotId }), token, value: JSON.stringify(value) },
         repeatable: true,
       });
     },

@@ -91,6 +91,8 @@ export function createRegistry(parts: {
 
     getState: (args) => slots.getState(args),
     setState: (args) => slots.setState(args),
+    slotHealth: () => slots.slotHealth(),
+    setSlotHealth: (args) => slots.setSlotHealth(args),
     watch: (onHint) => watches.watch(onHint),
   };
 }

@@ -1,11 +1,12 @@
-import type { SlotLease } from "../../protocol/spec.ts";
+import type { SlotHealth } from "../../protocol/health.ts";
+import { type SlotLease, slotKey } from "../../protocol/spec.ts";
 import type { HeldLease, Registry } from "../store.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { FleetRow } from "./fleet-row.ts";
 import type { Writer } from "./writer.ts";
 
-export interface SlotLeases extends Pick<Registry, "getState" | "setState"> {
+export interface SlotLeases extends Pick<Registry, "getState" | "setState" | "slotHealth" | "setSlotHealth"> {
   claim: Registry["claimSlots"];
   release: Registry["releaseSlots"];
   all(): SlotLease[];
@@ -27,6 +28,8 @@ const DROP_WORKER = "DELETE FROM leases WHERE ns = ? AND worker_id = ?";
 const DROP_INCARNATION = "DELETE FROM leases WHERE ns = ? AND worker_id = ? AND incarnation = ?";
 const GET_STATE = "SELECT value FROM slot_state WHERE ns = ? AND automation = ? AND slot_id = ?";
 const PUT_STATE = "INSERT OR REPLACE INTO slot_state (ns, automation, slot_id, value) VALUES (?, ?, ?, ?)";
+const ALL_HEALTH = "SELECT automation, slot_id, health FROM slot_health WHERE ns = ?";
+const PUT_HEALTH = "INSERT OR REPLACE INTO slot_health (ns, automation, slot_id, health) VALUES (?, ?, ?, ?)";
 const DROP_STATE = "DELETE FROM slot_state WHERE ns = ? AND automation = ? AND slot_id = ?";
 
 /** Slot leases and the durable values that they protect. The lease rows are the only record of who runs what. */
@@ -99,6 +102,27 @@ export function createSlotLeases(parts: {
         },
         { bytes: value?.length ?? 0 },
       );
+    },
+
+    slotHealth() {
+      return writer.read(() => {
+        const rows = db.sql(ALL_HEALTH).all<[string, number, string]>(ns);
+        return Object.fromEntries(
+          rows.map(([automation, slotId, text]) => [
+            slotKey({ automation, slotId }),
+            JSON.parse(text) as SlotHealth,
+          ]),
+        );
+      });
+    },
+
+    setSlotHealth({ automation, slotId, token, health }) {
+      return writer.write(() => {
+        const held = db.sql(GET).get<[number, number]>(ns, automation, slotId);
+        if (held === undefined || String(held[0]) !== token) return "lease-lost";
+        db.sql(PUT_HEALTH).run(ns, automation, slotId, JSON.stringify(health));
+        return "stored";
+      });
     },
   };
 }

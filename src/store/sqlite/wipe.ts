@@ -12,6 +12,7 @@ const TABLES = [
   "assignments",
   "leases",
   "slot_state",
+  "slot_health",
   "fleets",
 ];
 /** Tables whose rows belong to a stream. */

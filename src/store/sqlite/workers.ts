@@ -53,15 +53,20 @@ export function createWorkers(parts: {
   }
 
   return {
-    register({ worker, manifests, ttlMs }) {
+    register({ worker, manifests, ttlMs, replaces }) {
       return writer.write(() => {
         const now = clock();
         const present = get(worker.id);
         const same = present?.incarnation === worker.incarnation;
-        if (present !== undefined && !same && present.expiresAt > now) {
-          const { host, pid } = JSON.parse(present.info) as WorkerInfo;
-          return { outcome: "taken", host, pid, lastSeenAt: present.lastSeenAt };
+        const known = same || present?.incarnation === replaces;
+        if (present !== undefined && !known && present.expiresAt > now) {
+          return {
+            outcome: "taken",
+            by: JSON.parse(present.info) as WorkerInfo,
+            lastSeenAt: present.lastSeenAt,
+          };
         }
+        if (replaces !== undefined) slots.dropOfWorker(worker.id, replaces);
         const before = db.sql(GET_GENERATION).get<[number]>(ns, worker.id)?.[0] ?? 0;
         const generation = same ? before : before + 1;
         db.sql(PUT_GENERATION).run(ns, worker.id, generation, now);

@@ -1,9 +1,10 @@
--- Enters a worker and its manifests, unless another incarnation of its id is alive.
+-- Enters a worker and its manifests, unless another incarnation of its id is alive. `replaces` ('' for none) is an incarnation known
+-- to be dead: it does not count, and its slot leases end.
 -- USES clock, revision
--- KEYS meta, workers, beats, manifests, observed
--- ARGV clock, hint, fleet, id, incarnation, info, manifests, ttlMs
+-- KEYS meta, workers, beats, manifests, observed, leases
+-- ARGV clock, hint, fleet, id, incarnation, info, manifests, ttlMs, replaces
 -- ->   {"registered", generation, now} | {"taken", info of the one alive, last seen}
-local meta, workers, beats, manifests, observed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local meta, workers, beats, manifests, observed, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hint, fleet, id, incarnation = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now = now_ms()
 
@@ -14,11 +15,18 @@ local beat = redis.call("HGET", beats, id)
 if beat then
   local counted, seen, ends, holder = string.match(beat, "^(%d+)|(%d+)|(%d+)|(.*)$")
   same = holder == incarnation
-  if not same and tonumber(ends) > now then return { "taken", redis.call("HGET", workers, id) or "{}", seen } end
+  if not same and holder ~= ARGV[9] and tonumber(ends) > now then return { "taken", redis.call("HGET", workers, id) or "{}", seen } end
   generation = tonumber(counted)
 end
 if not same then generation = generation + 1 end
 
+if ARGV[9] ~= "" then
+  local held = redis.call("HGETALL", leases)
+  for i = 1, #held, 2 do
+    local owner, run = string.match(held[i + 1], "^(.*)|([^|]*)|%d+|%d+$")
+    if owner == id and run == ARGV[9] then redis.call("HDEL", leases, held[i]) end
+  end
+end
 local ends = now + tonumber(ARGV[8])
 redis.call("HSET", beats, id, int(generation) .. "|" .. int(now) .. "|" .. int(ends) .. "|" .. incarnation)
 redis.call("HSET", workers, id, ARGV[6])

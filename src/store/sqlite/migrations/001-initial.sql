@@ -133,3 +133,12 @@ CREATE TABLE slot_state (
   value      TEXT NOT NULL,
   PRIMARY KEY (ns, automation, slot_id)
 ) WITHOUT ROWID;
+
+-- Restarts and their causes, kept so that a slot's history and an open circuit move with it.
+CREATE TABLE slot_health (
+  ns         TEXT NOT NULL,
+  automation TEXT NOT NULL,
+  slot_id    INTEGER NOT NULL,
+  health     TEXT NOT NULL,
+  PRIMARY KEY (ns, automation, slot_id)
+) WITHOUT ROWID;

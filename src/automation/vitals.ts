@@ -1,0 +1,40 @@
+import { monotonicMs } from "../internal/timers.ts";
+import type { HostVitals } from "../protocol/host.ts";
+
+/** Reads this process's vitals on an interval: what it uses, and how late its event loop is. */
+export class Vitals {
+  readonly #timer: ReturnType<typeof setInterval>;
+  #cpu = process.cpuUsage();
+  #readAt = monotonicMs();
+  #due: number;
+  #lag = 0;
+
+  constructor(checkMs: number) {
+    this.#due = monotonicMs() + checkMs;
+    this.#timer = setInterval(() => {
+      const now = monotonicMs();
+      this.#lag = Math.max(this.#lag, now - this.#due);
+      this.#due = now + checkMs;
+    }, checkMs);
+    this.#timer.unref();
+  }
+
+  read(): HostVitals {
+    const now = monotonicMs();
+    const used = process.cpuUsage(this.#cpu);
+    const spent = Math.max(1, now - this.#readAt);
+    const vitals = {
+      memoryMb: Math.round(process.memoryUsage.rss() / 1e6),
+      cpuPercent: Math.round(((used.user + used.system) / 1000 / spent) * 100),
+      loopLagMs: Math.max(0, Math.round(this.#lag)),
+    };
+    this.#cpu = process.cpuUsage();
+    this.#readAt = now;
+    this.#lag = 0;
+    return vitals;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}

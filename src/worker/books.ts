@@ -1,0 +1,56 @@
+import { monotonicMs } from "../internal/timers.ts";
+import type { Program, ProgramAutomation } from "../protocol/program.ts";
+import type { FleetView } from "../store/store.ts";
+import { HeldLeases } from "./held-leases.ts";
+import type { Membership } from "./membership.ts";
+import { Slots } from "./slots.ts";
+import type { WorkerTimings } from "./timings.ts";
+import { planFor, type Plan } from "./wanted.ts";
+
+/**
+ * What a worker knows: its program, the fleet's view, the leases it holds, its slots. The store side writes the view and the leases,
+ * the host side the slots; both read all.
+ */
+export class Books {
+  readonly leases = new HeldLeases();
+  readonly slots: Slots;
+  readonly member: Membership;
+  readonly timings: WorkerTimings;
+  /** Recycles by limit, per automation or slot. Written by the host side. */
+  readonly epochs = new Map<string, number>();
+  program: Program;
+  view: FleetView | undefined;
+  /** Store time minus own monotonic time, from the last beat. */
+  storeOffset = Date.now() - monotonicMs();
+
+  constructor(parts: { program: Program; member: Membership; timings: WorkerTimings }) {
+    this.program = parts.program;
+    this.member = parts.member;
+    this.timings = parts.timings;
+    this.slots = new Slots(parts.timings, (at) => at + this.storeOffset);
+  }
+
+  /** What of the view concerns this worker, as things stand. */
+  plan(): Plan {
+    if (this.view === undefined) return { claim: [], wanted: [], unwanted: new Map() };
+    const now = monotonicMs();
+    return planFor({
+      workerId: this.member.id,
+      view: this.view,
+      program: this.program,
+      held: this.leases.all(),
+      draining: this.member.draining,
+      epochs: this.epochs,
+      circuitOpen: (slot, code) => this.slots.circuitOpen(slot, code, now),
+    });
+  }
+
+  automation(name: string): ProgramAutomation | undefined {
+    return this.program.automations.find(({ manifest }) => manifest.name === name);
+  }
+
+  stuckMs(automation: string): number {
+    const seconds = this.automation(automation)?.manifest.stuckSeconds;
+    return seconds === undefined ? this.timings.stuckMs : seconds * 1000;
+  }
+}

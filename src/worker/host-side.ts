@@ -1,0 +1,258 @@
+import type { Log } from "../internal/log.ts";
+import { machineMs, monotonicMs } from "../internal/timers.ts";
+import type { SlotHealth } from "../protocol/health.ts";
+import type { FromHost } from "../protocol/host.ts";
+import { slotKey, type SlotRef } from "../protocol/spec.ts";
+import type { SlotStatus } from "../protocol/status.ts";
+import { blame } from "./blame.ts";
+import type { Books } from "./books.ts";
+import { Hosts, type HostEnd } from "./hosts.ts";
+import { reconcile, type Action } from "./reconcile.ts";
+import type { Runtime } from "./runtime.ts";
+import type { SlotEnd } from "./slots.ts";
+import { epochKeyOf, recyclesOf } from "./wanted.ts";
+
+export interface HostSideParts {
+  books: Books;
+  runtime: Runtime;
+  log: Log;
+  started: (slot: SlotRef) => void;
+  /** A run has ended; `health` is given where it needed healing. */
+  ended: (slot: SlotRef, end: SlotEnd, health: SlotHealth | undefined) => void;
+}
+
+/**
+ * The half of a supervisor that never waits for the store: it compares what should run with what runs and acts, at once. On an
+ * interval, on every message of a host, after every round with the store.
+ */
+export class HostSide {
+  readonly #parts: HostSideParts;
+  readonly #hosts: Hosts;
+  /** Slots because of which this supervisor killed a host. */
+  readonly #accused = new Map<string, number[]>();
+  /** Until when each host was told that it may go on. */
+  readonly #toldUntil = new Map<string, number>();
+  #settled: (() => void)[] = [];
+
+  constructor(parts: HostSideParts) {
+    this.#parts = parts;
+    this.#hosts = new Hosts(
+      parts.runtime,
+      parts.books.timings,
+      (key, message) => this.#onMessage(key, message),
+      (end) => this.#onHostEnd(end),
+    );
+  }
+
+  get pids(): number[] {
+    return this.#hosts.pids();
+  }
+
+  get hosts(): number {
+    return this.#hosts.size;
+  }
+
+  statuses(): SlotStatus[] {
+    return this.#parts.books.slots.statuses((host) => {
+      const about = this.#hosts.about(host);
+      return about && { pid: about.pid, ...about.vitals };
+    });
+  }
+
+  /** Looks at leases, limits and progress, then acts. */
+  guard(): void {
+    const now = monotonicMs();
+    this.#parts.books.leases.dropUnsure(now);
+    for (const key of this.#hosts.due(now)) this.#nextEpoch(key);
+    this.act();
+  }
+
+  act(): void {
+    const { books } = this.#parts;
+    const now = monotonicMs();
+    const { wanted, unwanted } = books.plan();
+    const { draining } = books.member;
+    const slots = books.slots.actual(now, (automation) => books.stuckMs(automation));
+    for (const slot of slots) {
+      if (!books.leases.has(slot)) unwanted.set(slotKey(slot), draining ? "drain" : "lease-lost");
+    }
+    const actions = reconcile(
+      {
+        // A slot whose health is not known yet waits for it.
+        wanted: wanted.filter((slot) => books.slots.knows(slot)),
+        slots,
+        hosts: this.#hosts.actual(now),
+        unwanted,
+        hostRetryAt: this.#hosts.retryAt(),
+        // A drain has a deadline of its own.
+        stopGraceMs: draining ? Number.POSITIVE_INFINITY : books.timings.stopGraceMs,
+      },
+      now,
+    );
+    for (const action of actions) this.#carryOut(action, now);
+    for (const [automation, { slots: count }] of Object.entries(books.view?.desired ?? {})) {
+      this.#hosts.tellSlotCount(automation, count);
+    }
+    for (const { key } of this.#hosts.actual(now)) this.#tellLease(key, now);
+    if (books.slots.busy() === 0 && this.#hosts.size === 0)
+      for (const resolve of this.#settled.splice(0)) resolve();
+  }
+
+  killAll(): void {
+    for (const { key } of this.#hosts.actual(monotonicMs())) this.#hosts.kill(key, "would-not-stop");
+  }
+
+  /** Resolves when nothing runs any more, or after `ms`. */
+  untilSettled(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#settled.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+      this.act();
+    });
+  }
+
+  #carryOut(action: Action, now: number): void {
+    const { books, log } = this.#parts;
+    switch (action.do) {
+      case "start-host": {
+        const program = books.automation(action.automation);
+        if (program !== undefined) this.#hosts.start(action.host, program, monotonicMs);
+        return;
+      }
+      case "close-host":
+        return this.#hosts.close(action.host);
+      case "kill-host":
+        log.warn("killing a process", { host: action.host, cause: action.cause });
+        this.#accused.set(
+          action.host,
+          action.slots.map((slot) => slot.slotId),
+        );
+        return this.#hosts.kill(action.host, action.cause);
+      case "run": {
+        const { slotId, token, slotCount, config, configKey } = action.slot;
+        const desired = books.view?.desired[action.slot.automation];
+        books.slots.run(
+          action.slot,
+          desired === undefined ? 0 : recyclesOf(desired, slotId),
+          action.host,
+          now,
+        );
+        this.#tellLease(action.host, now);
+        return this.#hosts.tell(action.host, { type: "run", slotId, token, slotCount, config, configKey });
+      }
+      case "reconfigure": {
+        const { slotId, config, configKey, generation } = action.slot;
+        books.slots.configApplied(action.slot, configKey, generation);
+        return this.#hosts.tell(action.host, { type: "config", slotId, config, configKey });
+      }
+      case "stop":
+        books.slots.stopping(action.slot, action.reason, now);
+        return this.#hosts.tell(action.host, {
+          type: "stop",
+          slotId: action.slot.slotId,
+          reason: action.reason,
+        });
+    }
+  }
+
+  /** How long a host may go on: as long as the lease of each slot on it surely holds. */
+  #tellLease(host: string, now: number): void {
+    const { leases, slots } = this.#parts.books;
+    const until = Math.min(...slots.on(host).map((slot) => leases.sureUntil(slot) ?? 0));
+    if (!Number.isFinite(until) || this.#toldUntil.get(host) === until) return;
+    this.#toldUntil.set(host, until);
+    this.#hosts.tell(host, { type: "lease", until: machineMs() + until - now });
+  }
+
+  #onMessage(host: string, message: FromHost): void {
+    const { books, log, started } = this.#parts;
+    const now = monotonicMs();
+    const automation = automationOf(host);
+    const at = (slotId: number): SlotRef => ({ automation, slotId });
+    switch (message.type) {
+      case "log":
+        return log[message.level](message.message, message.fields);
+      case "activity":
+        for (const activity of message.slots) {
+          this.#hosts.turned(host, books.slots.active(at(activity.slotId), activity, now));
+        }
+        return;
+      case "running":
+        books.slots.running(at(message.slotId), now);
+        started(at(message.slotId));
+        break;
+      case "ended": {
+        const { outcome, error } = message;
+        const cause = outcome === "failed" || outcome === "returned" ? outcome : null;
+        this.#onSlotEnd(at(message.slotId), {
+          outcome,
+          cause,
+          collateral: false,
+          error,
+          exitCode: null,
+          signal: null,
+        });
+        break;
+      }
+      case "unfit":
+        log.error(`"${automation}" cannot be started`, { error: message.error });
+        break;
+      case "ready":
+      case "fatal":
+      case "config-applied":
+        break;
+    }
+    this.act();
+  }
+
+  #onHostEnd(end: HostEnd): void {
+    const { books, log } = this.#parts;
+    const slots = books.slots.on(end.key);
+    const { cause, error, guilty } = blame(end, slots, this.#accused.get(end.key) ?? []);
+    this.#accused.delete(end.key);
+    this.#toldUntil.delete(end.key);
+    if (!end.orderly && slots.length > 0) {
+      const ids = slots.map((slot) => slot.slotId);
+      log.error(`the process of "${end.automation}" has ended`, { cause, slots: ids, error });
+    }
+    const { code: exitCode, signal } = end.exit;
+    for (const slot of slots) {
+      const collateral = guilty.length > 0 && !guilty.includes(slot.slotId);
+      this.#onSlotEnd(slot, { outcome: "failed", cause, collateral, error, exitCode, signal });
+    }
+    this.act();
+  }
+
+  #onSlotEnd(slot: SlotRef, end: SlotEnd): void {
+    const { books, log, ended } = this.#parts;
+    const seen = books.member.draining ? { ...end, cause: null } : end;
+    const health = books.slots.ended(slot, seen, monotonicMs());
+    if (health !== undefined || end.outcome === "config-invalid") {
+      const cause = health?.history[0]?.cause ?? end.outcome;
+      log.error(`${slotKey(slot)} has ended`, { cause, error: end.error });
+    }
+    ended(slot, end, health);
+  }
+
+  /** A process has reached a limit: what runs on it moves to a fresh one. */
+  #nextEpoch(host: string): void {
+    const { books, log } = this.#parts;
+    const program = books.automation(automationOf(host));
+    const [slot] = books.slots.on(host);
+    if (program === undefined || slot === undefined) return;
+    const key = epochKeyOf(program, slot);
+    const epoch = books.epochs.get(key) ?? 0;
+    // Once per process: one that is due already and not gone yet belongs to the epoch before.
+    if (!host.endsWith(`.${epoch}`)) return;
+    books.epochs.set(key, epoch + 1);
+    log.info(`recycling the process of "${program.manifest.name}": it has reached a limit`, { host });
+  }
+}
+
+/** Host keys are `automation@build` or `automation/slot@build`; names contain neither. */
+function automationOf(host: string): string {
+  return host.slice(0, host.search(/[/@]/));
+}

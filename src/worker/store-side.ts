@@ -1,0 +1,234 @@
+import { applyDeploy } from "../control/deploy.ts";
+import { Leader } from "../control/leader.ts";
+import { messageOf } from "../errors.ts";
+import { Throttle, type Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
+import { slotKey, type SlotRef } from "../protocol/spec.ts";
+import type { SlotStatus } from "../protocol/status.ts";
+import type { Store, Watch } from "../store/store.ts";
+import type { Books } from "./books.ts";
+import { SelfCheck } from "./self-check.ts";
+
+/** A hint can be lost: the view is read anew at least so often. */
+const VIEW_MS = 15_000;
+
+export interface StoreSideParts {
+  store: Store;
+  books: Books;
+  log: Log;
+  /** What to report of the slots. */
+  statuses: () => SlotStatus[];
+  /** Told that something may have to be done now: the view, the leases or the program changed. */
+  changed: () => void;
+}
+
+/**
+ * The half of a supervisor that talks with the store: beats, the fleet's view, claims and releases, the leader's work, the proof
+ * that it still receives. May be slow or fail; nothing that runs waits for it.
+ */
+export class StoreSide {
+  readonly #parts: StoreSideParts;
+  readonly #leader: Leader;
+  readonly #selfCheck: SelfCheck;
+  readonly #trouble = new Throttle(10_000);
+  /** The latest that the store has told. */
+  #revision: number | undefined;
+  #viewReadAt = Number.NEGATIVE_INFINITY;
+  #beatAt = Number.NEGATIVE_INFINITY;
+  #ticking = false;
+  #again = false;
+  #stopped = false;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #watch: Watch | undefined;
+
+  constructor(parts: StoreSideParts) {
+    this.#parts = parts;
+    const { store, books, log } = parts;
+    const { member, timings } = books;
+    this.#leader = new Leader({
+      store,
+      candidate: `${member.id} ${member.incarnation}`,
+      leaseMs: timings.leaseMs,
+      sweepMs: timings.sweepMs,
+      log,
+    });
+    this.#selfCheck = new SelfCheck({
+      store,
+      workerId: member.id,
+      everyMs: timings.probeMs,
+      log,
+      onChange: (why) => this.#onHearing(why),
+    });
+  }
+
+  start(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setInterval(() => void this.tick(), this.#parts.books.timings.beatMs);
+    this.#listen();
+    this.#selfCheck.start();
+    void this.tick();
+  }
+
+  /** Signs off. May take as long as the store does. */
+  async leave(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    try {
+      await this.#selfCheck.stop();
+      await this.#leader.resign();
+      await this.#parts.books.member.leave();
+      await this.#watch?.close();
+    } catch (error) {
+      this.#parts.log.debug("leaving was cut short", { error: messageOf(error) });
+    }
+  }
+
+  /** Writes the changed record and what the program's `deploy` says, then looks what follows. */
+  async programChanged(): Promise<void> {
+    const { store, books, log } = this.#parts;
+    await books.member.announce();
+    await applyDeploy(store.registry, books.program, log);
+    this.#viewReadAt = Number.NEGATIVE_INFINITY;
+    await this.tick();
+  }
+
+  /** One round with the store; another follows at once where something came up meanwhile. */
+  async tick(): Promise<void> {
+    if (this.#ticking || this.#stopped) {
+      this.#again = true;
+      return;
+    }
+    this.#ticking = true;
+    const { books, log, changed } = this.#parts;
+    try {
+      do {
+        this.#again = false;
+        await this.#beat();
+        if (!books.member.draining) await this.#leader.turn(this.#revision);
+        await this.#look();
+        await this.#claim();
+        changed();
+        await this.#release();
+      } while (this.#again && !this.#stopped);
+    } catch (error) {
+      this.#trouble.pass(monotonicMs(), (swallowed) =>
+        log.warn("the store does not answer; trying again", {
+          error: messageOf(error),
+          ...(swallowed > 0 ? { failures: swallowed } : {}),
+        }),
+      );
+    } finally {
+      this.#ticking = false;
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { books, log, statuses } = this.#parts;
+    const { timings, member } = books;
+    if (monotonicMs() - this.#beatAt < timings.beatMs * 0.8) return;
+    const leases = books.leases.all();
+    const kept = await member.beat(leases, timings.leaseMs, statuses());
+    if (kept === undefined) return this.#reenter();
+    this.#beatAt = kept.since;
+    books.storeOffset = kept.now - monotonicMs();
+    books.leases.renewed(leases, kept.lost, kept.since + timings.leaseMs);
+    for (const lost of kept.lost) {
+      log.warn("lost a slot: its lease has gone to somebody else", { slot: slotKey(lost) });
+    }
+    this.#revision = kept.revision;
+    if (kept.revision !== books.view?.revision) this.#viewReadAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** The store does not know this worker: it came back empty, or this worker was away for so long that its id was taken. */
+  async #reenter(): Promise<void> {
+    const { books, log } = this.#parts;
+    this.#trouble.pass(monotonicMs(), () =>
+      log.warn("the store does not know this worker any more; registering anew"),
+    );
+    if (!(await books.member.announce())) {
+      // Whoever bears the id now may run its slots as well.
+      for (const lease of books.leases.all()) books.leases.drop(lease);
+      return;
+    }
+    await this.#reseed();
+    this.#viewReadAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Where the store has lost desired state, what this worker knew last is put back; the highest generation wins. */
+  async #reseed(): Promise<void> {
+    const { store, books, log } = this.#parts;
+    const { desired } = await store.registry.view();
+    for (const [name, known] of Object.entries(books.view?.desired ?? {})) {
+      const present = desired[name]?.generation ?? 0;
+      if (present < known.generation) {
+        await store.registry.putDesired({ name, desired: known, expected: present });
+      }
+    }
+    await applyDeploy(store.registry, books.program, log);
+  }
+
+  async #look(): Promise<void> {
+    const now = monotonicMs();
+    if (now - this.#viewReadAt < VIEW_MS) return;
+    this.#parts.books.view = await this.#parts.store.registry.view();
+    this.#viewReadAt = now;
+  }
+
+  async #claim(): Promise<void> {
+    const { store, books } = this.#parts;
+    const { claim } = books.plan();
+    if (claim.length > 0) await this.#take(claim);
+    // Granted before it is known how healthy they are: that call may fail, and the leases are held all the same.
+    const unknown = books.leases.all().filter((lease) => !books.slots.knows(lease));
+    if (unknown.length === 0) return;
+    const health = await store.registry.slotHealth();
+    for (const lease of unknown) books.slots.adopt(lease, health[slotKey(lease)], monotonicMs());
+  }
+
+  async #take(slots: readonly SlotRef[]): Promise<void> {
+    const { store, books } = this.#parts;
+    const started = monotonicMs();
+    const { id: workerId, incarnation } = books.member;
+    const { leaseMs } = books.timings;
+    const granted = await store.registry.claimSlots({ workerId, incarnation, leaseMs, slots });
+    books.leases.granted(granted, started + leaseMs);
+  }
+
+  /** Gives back what is not wanted here any more and has ended. */
+  async #release(): Promise<void> {
+    const { store, books } = this.#parts;
+    const over = books.plan().unwanted;
+    // Also what is left of slots whose leases were lost.
+    for (const slot of books.slots.idle()) if (!books.leases.has(slot)) books.slots.forget(slot);
+    const leases = books.leases
+      .all()
+      .filter((lease) => over.has(slotKey(lease)) && books.slots.isIdle(lease));
+    if (leases.length === 0) return;
+    for (const lease of leases) {
+      books.leases.drop(lease);
+      books.slots.forget(lease);
+    }
+    await store.registry.releaseSlots({ leases });
+  }
+
+  #listen(): void {
+    this.#watch = this.#parts.store.registry.watch(() => {
+      this.#revision = undefined;
+      this.#viewReadAt = Number.NEGATIVE_INFINITY;
+      void this.tick();
+    });
+    this.#watch.ready.catch(() => undefined);
+  }
+
+  #onHearing(deaf: string | null): void {
+    const { books, log } = this.#parts;
+    if (!books.member.setDeaf(deaf)) return;
+    if (deaf === null) log.info("receiving again");
+    else {
+      log.error("this worker does not receive what is published", { reason: deaf });
+      void this.#watch?.close().catch(() => undefined);
+      this.#listen();
+    }
+    void books.member.announce().catch(() => undefined);
+  }
+}
