@@ -15,6 +15,8 @@ export interface GatherOptions<T> {
 /** Taken at load, so that tests with fake timers do not stop it. */
 const soon = setImmediate;
 
+const DONE = Promise.resolve();
+
 /** Items that travel, succeed and fail together, and so share one promise. */
 interface Batch<T> {
   items: T[];
@@ -82,7 +84,8 @@ export class Gather<T> {
   #schedule(): void {
     if (this.#scheduled || this.#sending) return;
     this.#scheduled = true;
-    queueMicrotask(() => {
+    // As `queueMicrotask`, at a fraction of its cost in Node.
+    void DONE.then(() => {
       this.#scheduled = false;
       this.#next();
     });
