@@ -5,6 +5,7 @@ import type { Log } from "../internal/log.ts";
 import { writeIgnoreFile } from "../project/build.ts";
 import { loadProject, newMemory, type Project } from "../project/project.ts";
 import type { Store } from "../store/store.ts";
+import type { WorkerTimings } from "../worker/timings.ts";
 import { startWorker, type Worker } from "../worker/worker.ts";
 import { reloadOnSave } from "./dev.ts";
 import { openLog } from "./log.ts";
@@ -62,6 +63,7 @@ async function start({ project, target, store, dataDir, flags, log }: Start): Pr
     ...(flags.id === undefined ? {} : { id: flags.id }),
     ...(flags.capacity === undefined ? {} : { capacity: flags.capacity }),
     ...(flags.labels === undefined ? {} : { labels: flags.labels }),
+    timings: timingsFrom(process.env["FLEET_TIMINGS"]),
   });
   const names = program.automations.map(({ manifest }) => manifest.name).join(", ");
   const space = target.namespace === "" ? "" : `, namespace ${target.namespace}`;
@@ -94,5 +96,18 @@ async function closeStore(store: Store, log: Log): Promise<void> {
     await store.close();
   } catch (error) {
     log.warn("the store did not close cleanly", { error: messageOf(error) });
+  }
+}
+
+/** `FLEET_TIMINGS`: the worker's times as JSON in milliseconds, for tuning and tests; which ones there are stands in docs/operations.md. */
+function timingsFrom(text: string | undefined): Partial<WorkerTimings> | undefined {
+  if (text === undefined || text === "") return undefined;
+  try {
+    return JSON.parse(text) as Partial<WorkerTimings>;
+  } catch (error) {
+    throw new FleetError(
+      "FLEET_OPTION_INVALID",
+      `FLEET_TIMINGS must be a JSON object, for example {"leaseMs": 3000}: ${messageOf(error)}`,
+    );
   }
 }
