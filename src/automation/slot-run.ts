@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
+import { isFleetError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
@@ -98,7 +99,7 @@ export class SlotRun {
     } catch (error) {
       // What code throws because it was told to end (an aborted fetch, say) is an orderly end.
       if (signal.aborted) return { outcome: "stopped", error: null };
-      return { outcome: "failed", error: traceOf(error) };
+      return { outcome: isStoreLost(error) ? "store-lost" : "failed", error: traceOf(error) };
     } finally {
       // Whatever the run left going (loops beside the one that failed, waiting pops) ends with it: the next run starts alone.
       this.#abort.abort("ended" satisfies StopReason);
@@ -112,6 +113,11 @@ export async function parseConfig(automation: Automation, config: unknown): Prom
   const checked = await check(schema, config);
   if (!checked.ok) throw payloadError(`config of "${automation.name}"`, checked.issues);
   return checked.value;
+}
+
+/** The store was away, or came back without this slot's lease: the run ended, and its code is not to blame. */
+function isStoreLost(error: unknown): boolean {
+  return isFleetError(error) && (error.retryable || error.code === "FLEET_LEASE_LOST");
 }
 
 /** Message and stack of whatever was thrown, at most 4000 characters. */

@@ -17,6 +17,8 @@ export const HEAL_CAUSES = [
   "loop-blocked",
   /** It did not end in time when told to. */
   "would-not-stop",
+  /** The store was away, or the lease went with it: nobody's fault, so it costs nothing of the budget. */
+  "store-lost",
 ] as const;
 export type HealCause = (typeof HEAL_CAUSES)[number];
 

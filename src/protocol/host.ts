@@ -25,7 +25,7 @@ export type FromHost =
   | { type: "log"; level: LogLevel; message: string; fields: LogFields };
 
 /** How a run of a slot came to its end. */
-export type RunOutcome = "stopped" | "returned" | "failed" | "config-invalid";
+export type RunOutcome = "stopped" | "returned" | "failed" | "store-lost" | "config-invalid";
 
 export interface SlotActivity {
   slotId: number;

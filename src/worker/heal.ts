@@ -40,6 +40,9 @@ export function heal(
   const history = [record, ...health.history].slice(0, HISTORY);
   // Somebody else's fault, or a run that came to its end in good order: back at once, or after the shortest pause.
   if (record.collateral) return { health: { ...health, history }, retryInMs: 0 };
+  if (record.cause === "store-lost") {
+    return { health: { ...health, history }, retryInMs: settings.backoffBaseMs };
+  }
 
   const failures = record.livedMs >= settings.healthyMs ? 1 : health.failures + 1;
   const longest = Math.max(0, ...settings.budgets.map((budget) => budget.windowMs));
