@@ -182,13 +182,15 @@ export interface Registry {
   /**
    * Enters a worker. `"taken"` when another incarnation of that id is alive (its last beat is younger than its ttl).
    * Also puts `manifests` in place of those that this worker published before. `replaces` names an incarnation
-   * that the caller knows to be dead: it does not count as alive, and its slot leases end in the same step.
+   * that the caller knows to be dead: it does not count as alive, and its slot leases end in the same step. `generation` is what
+   * this incarnation counted as before, for a store that has lost it: it never goes back.
    */
   register(args: {
     worker: WorkerInfo;
     manifests: readonly Manifest[];
     ttlMs: number;
     replaces?: string;
+    generation?: number;
   }): Promise<RegisterResult>;
 
   /**

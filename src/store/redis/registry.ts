@@ -26,7 +26,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
   const announce = () => ({ hint, fleet: identity.id });
 
   return {
-    async register({ worker, manifests: published, ttlMs, replaces = "" }) {
+    async register({ worker, manifests: published, ttlMs, replaces = "", generation = 0 }) {
       checkIncarnation(worker.incarnation);
       const reply = await run<RegisterReply>("fleet-register", {
         keys: { meta, workers, beats, manifests, observed, leases },
@@ -38,6 +38,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
           manifests: JSON.stringify(published),
           ttlMs: String(ttlMs),
           replaces,
+          generation: String(generation),
         },
         repeatable: true,
       });

@@ -53,13 +53,13 @@ export function createWorkers(parts: {
   }
 
   return {
-    register({ worker, manifests, ttlMs, replaces }) {
+    register({ worker, manifests, ttlMs, replaces, generation: known = 0 }) {
       return writer.write(() => {
         const now = clock();
         const present = get(worker.id);
         const same = present?.incarnation === worker.incarnation;
-        const known = same || present?.incarnation === replaces;
-        if (present !== undefined && !known && present.expiresAt > now) {
+        const dead = same || present?.incarnation === replaces;
+        if (present !== undefined && !dead && present.expiresAt > now) {
           return {
             outcome: "taken",
             by: JSON.parse(present.info) as WorkerInfo,
@@ -68,7 +68,7 @@ export function createWorkers(parts: {
         }
         if (replaces !== undefined) slots.dropOfWorker(worker.id, replaces);
         const before = db.sql(GET_GENERATION).get<[number]>(ns, worker.id)?.[0] ?? 0;
-        const generation = same ? before : before + 1;
+        const generation = Math.max(known, same ? before : before + 1);
         db.sql(PUT_GENERATION).run(ns, worker.id, generation, now);
         const info = JSON.stringify(worker);
         const slotsText = same ? present.slotsText : "[]";

@@ -1,8 +1,8 @@
 -- Enters a worker and its manifests, unless another incarnation of its id is alive. `replaces` ('' for none) is an incarnation known
--- to be dead: it does not count, and its slot leases end.
+-- to be dead: it does not count, and its slot leases end. The generation is at least the one given.
 -- USES clock, revision
 -- KEYS meta, workers, beats, manifests, observed, leases
--- ARGV clock, hint, fleet, id, incarnation, info, manifests, ttlMs, replaces
+-- ARGV clock, hint, fleet, id, incarnation, info, manifests, ttlMs, replaces, generation
 -- ->   {"registered", generation, now} | {"taken", info of the one alive, last seen}
 local meta, workers, beats, manifests, observed, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hint, fleet, id, incarnation = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -19,6 +19,7 @@ if beat then
   generation = tonumber(counted)
 end
 if not same then generation = generation + 1 end
+generation = math.max(generation, tonumber(ARGV[10]))
 
 if ARGV[9] ~= "" then
   local held = redis.call("HGETALL", leases)
