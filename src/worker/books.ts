@@ -32,7 +32,8 @@ export class Books {
 
   /** What of the view concerns this worker, as things stand. */
   plan(): Plan {
-    if (this.view === undefined) return { claim: [], wanted: [], unwanted: new Map() };
+    if (this.view === undefined || this.member.standsBy)
+      return { claim: [], awaited: new Set(), wanted: [], unwanted: new Map() };
     const now = monotonicMs();
     return planFor({
       workerId: this.member.id,

@@ -70,7 +70,7 @@ export class HostSide {
   act(): void {
     const { books } = this.#parts;
     const now = monotonicMs();
-    const { wanted, unwanted } = books.plan();
+    const { wanted, unwanted, awaited } = books.plan();
     const { draining } = books.member;
     const slots = books.slots.actual(now, (automation) => books.stuckMs(automation));
     for (const slot of slots) {
@@ -83,6 +83,7 @@ export class HostSide {
         slots,
         hosts: this.#hosts.actual(now),
         unwanted,
+        awaited,
         hostRetryAt: this.#hosts.retryAt(),
         // A drain has a deadline of its own.
         stopGraceMs: draining ? Number.POSITIVE_INFINITY : books.timings.stopGraceMs,
@@ -186,7 +187,7 @@ export class HostSide {
         break;
       case "ended": {
         const { outcome, error } = message;
-        const cause = outcome === "failed" || outcome === "returned" ? outcome : null;
+        const cause = outcome === "stopped" || outcome === "config-invalid" ? null : outcome;
         this.#onSlotEnd(at(message.slotId), {
           outcome,
           cause,

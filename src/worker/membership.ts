@@ -25,6 +25,8 @@ export class Membership {
   #info: WorkerInfo;
   #program: Program;
   #reported = "";
+  #generation = 0;
+  #standsBy = false;
 
   constructor(parts: { store: Store; worker: WorkerInfo; program: Program; ttlMs: number; log: Log }) {
     this.#store = parts.store;
@@ -44,6 +46,16 @@ export class Membership {
 
   get draining(): boolean {
     return this.#info.draining;
+  }
+
+  /** Another incarnation bears the id: this one runs nothing, claims nothing, and waits for the other to end. */
+  get standsBy(): boolean {
+    return this.#standsBy;
+  }
+
+  /** The generation that a view of the fleet shows of this incarnation. */
+  set generation(generation: number) {
+    this.#generation = generation;
   }
 
   /** From now on it counts as draining here; `announce` tells the fleet. */
@@ -66,8 +78,20 @@ export class Membership {
   /** Writes the record anew. False when another live incarnation bears the id. */
   async announce(): Promise<boolean> {
     const manifests = this.#program.automations.map(({ manifest }) => manifest);
-    const result = await this.#store.registry.register({ worker: this.#info, manifests, ttlMs: this.#ttlMs });
-    if (result.outcome === "registered") return true;
+    const result = await this.#store.registry.register({
+      worker: this.#info,
+      manifests,
+      ttlMs: this.#ttlMs,
+      // A replaced incarnation that comes back is a new generation; one that the store has lost keeps its own.
+      ...(this.#standsBy ? {} : { generation: this.#generation }),
+    });
+    if (result.outcome === "registered") {
+      if (this.#standsBy) this.#log.info("the id is free again; this worker takes part again");
+      this.#standsBy = false;
+      this.#generation = result.generation;
+      return true;
+    }
+    this.#standsBy = true;
     const { host, pid } = result.by;
     this.#quietly.pass(monotonicMs(), () =>
       this.#log.error(

@@ -73,6 +73,8 @@ export interface ReconcileInput {
   unwanted: ReadonlyMap<string, StopReason>;
   /** Hosts that could not start, and when they may be tried again. */
   hostRetryAt: ReadonlyMap<string, number>;
+  /** Hosts without slots that stay all the same: leases for slots on them are being waited for. */
+  awaited?: ReadonlySet<string>;
   /** How long a slot may take to stop before its host is killed. */
   stopGraceMs: number;
 }
@@ -92,7 +94,7 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   const hosts = new Map(input.hosts.map((host) => [host.key, host]));
   const wanted = new Map(input.wanted.map((slot) => [slotKey(slot), slot]));
   const actual = new Map(input.slots.map((slot) => [slotKey(slot), slot]));
-  const needed = new Set<string>();
+  const needed = new Set(input.awaited);
   const killed = killings(input, now);
   /** Automations of which a slot is under way from one host to another: the next one waits its turn. */
   const moving = new Set<string>();

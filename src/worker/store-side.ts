@@ -5,7 +5,7 @@ import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus } from "../protocol/status.ts";
-import type { Store, Watch } from "../store/store.ts";
+import type { FleetView, Store, Watch } from "../store/store.ts";
 import type { Books } from "./books.ts";
 import { SelfCheck } from "./self-check.ts";
 
@@ -104,9 +104,7 @@ export class StoreSide {
       do {
         this.#again = false;
         await this.#beat();
-        if (!books.member.draining) await this.#leader.turn(this.#revision);
-        await this.#look();
-        await this.#claim();
+        if (!books.member.standsBy) await this.#takePart();
         changed();
         await this.#release();
       } while (this.#again && !this.#stopped);
@@ -120,6 +118,12 @@ export class StoreSide {
     } finally {
       this.#ticking = false;
     }
+  }
+
+  async #takePart(): Promise<void> {
+    if (!this.#parts.books.member.draining) await this.#leader.turn(this.#revision);
+    await this.#look();
+    await this.#claim();
   }
 
   async #beat(): Promise<void> {
@@ -150,27 +154,38 @@ export class StoreSide {
       for (const lease of books.leases.all()) books.leases.drop(lease);
       return;
     }
-    await this.#reseed();
+    await this.#reseed(await this.#parts.store.registry.view());
+    await applyDeploy(this.#parts.store.registry, books.program, log);
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Where the store has lost desired state, what this worker knew last is put back; the highest generation wins. */
-  async #reseed(): Promise<void> {
-    const { store, books, log } = this.#parts;
-    const { desired } = await store.registry.view();
+  /**
+   * Where the store has lost desired state, or shows an older one, what this worker knew last is put back; the highest generation wins.
+   * False when there was nothing to put back.
+   */
+  async #reseed({ desired }: FleetView): Promise<boolean> {
+    const { store, books } = this.#parts;
+    let lost = false;
     for (const [name, known] of Object.entries(books.view?.desired ?? {})) {
       const present = desired[name]?.generation ?? 0;
-      if (present < known.generation) {
-        await store.registry.putDesired({ name, desired: known, expected: present });
-      }
+      if (present >= known.generation) continue;
+      lost = true;
+      await store.registry.putDesired({ name, desired: known, expected: present });
     }
-    await applyDeploy(store.registry, books.program, log);
+    return lost;
   }
 
   async #look(): Promise<void> {
     const now = monotonicMs();
     if (now - this.#viewReadAt < VIEW_MS) return;
-    this.#parts.books.view = await this.#parts.store.registry.view();
+    const { books, store } = this.#parts;
+    const view = await store.registry.view();
+    const own = view.workers.find(({ incarnation }) => incarnation === books.member.incarnation);
+    // A store that came back empty is not what the fleet looks like: nothing known is given up for it.
+    if (own === undefined) return this.#reenter();
+    books.member.generation = own.generation;
+    if (await this.#reseed(view)) return;
+    books.view = view;
     this.#viewReadAt = now;
   }
 

@@ -48,6 +48,7 @@ describe("planFor", () => {
   it("wants the assigned slots whose lease is held, and claims the others", () => {
     expect(plan()).toEqual({
       claim: [{ automation: "a", slotId: 2 }],
+      awaited: new Set(["a/2@v1#0.0"]),
       wanted: [
         {
           automation: "a",

@@ -3,11 +3,13 @@ import { canonicalJson } from "../internal/canonical.ts";
 import type { Program, ProgramAutomation } from "../protocol/program.ts";
 import { type DesiredAutomation, slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { FleetView, HeldLease } from "../store/store.ts";
-import type { WantedSlot } from "./reconcile.ts";
+import { hostKeyOf, type WantedSlot } from "./reconcile.ts";
 
 export interface Plan {
   /** Assigned here and runnable, but the lease is not held yet. */
   claim: SlotRef[];
+  /** Hosts that those slots will run on. */
+  awaited: Set<string>;
   /** Assigned, runnable and held. */
   wanted: WantedSlot[];
   /** Held leases that this worker should give up once their slot has ended, and why. */
@@ -28,7 +30,7 @@ export function planFor(args: {
   const { workerId, view, draining } = args;
   const known = new Map(args.program.automations.map((automation) => [automation.manifest.name, automation]));
   const held = new Map(args.held.map((lease) => [slotKey(lease), lease]));
-  const plan: Plan = { claim: [], wanted: [], unwanted: new Map() };
+  const plan: Plan = { claim: [], awaited: new Set(), wanted: [], unwanted: new Map() };
   const assigned = new Set<string>();
 
   for (const [automation, slots] of Object.entries(view.assignments)) {
@@ -41,8 +43,10 @@ export function planFor(args: {
       const key = slotKey({ automation, slotId });
       assigned.add(key);
       const lease = held.get(key);
-      if (lease === undefined) plan.claim.push({ automation, slotId });
-      else plan.wanted.push(wantedSlot(program, lease, desired, args));
+      if (lease === undefined) {
+        plan.claim.push({ automation, slotId });
+        plan.awaited.add(hostKeyOf(placeOf(program, { automation, slotId }, desired, args.epochs)));
+      } else plan.wanted.push(wantedSlot(program, lease, desired, args));
     }
   }
   for (const [key, { automation }] of held) {
@@ -63,21 +67,29 @@ function wantedSlot(
 ): WantedSlot {
   const { version, liveConfig } = program.manifest;
   const recycles = recyclesOf(desired, lease.slotId);
-  const epoch = epochs.get(epochKeyOf(program, lease)) ?? 0;
   return {
-    automation: lease.automation,
-    slotId: lease.slotId,
+    ...placeOf(program, lease, desired, epochs),
     token: lease.token,
     version,
-    build: `${version}#${recycles}.${epoch}`,
     config: desired.config,
     configKey: canonicalJson(desired.config ?? null),
     generation: desired.generation,
     slotCount: desired.slots,
     liveConfig,
-    isolate: program.isolate,
     circuitOpen: circuitOpen(lease, { version, recycles }),
   };
+}
+
+/** What decides on which host a slot runs. */
+function placeOf(
+  program: ProgramAutomation,
+  { automation, slotId }: SlotRef,
+  desired: DesiredAutomation,
+  epochs: ReadonlyMap<string, number>,
+): Pick<WantedSlot, "automation" | "slotId" | "build" | "isolate"> {
+  const epoch = epochs.get(epochKeyOf(program, { automation, slotId })) ?? 0;
+  const build = `${program.manifest.version}#${recyclesOf(desired, slotId)}.${epoch}`;
+  return { automation, slotId, build, isolate: program.isolate };
 }
 
 /** What is replaced as one: the automation's process of this worker, or the slot's. */
