@@ -237,7 +237,7 @@ describe("whyUnplaced", () => {
       "nobody knows it",
       false,
       [worker("w1", { automations: ["b"] })],
-      'none of the 1 live workers knows "a"',
+      'the only live worker does not know "a"',
     ],
     ["all drain", false, [worker("w1", { draining: true })], 'all workers that know "a" are draining'],
     ["all full", false, [worker("w1", { capacity: 0 })], "no room"],

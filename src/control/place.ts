@@ -147,7 +147,10 @@ export function whyUnplaced(
   const live = workers.filter((worker) => workerState(worker, now) !== "offline");
   if (live.length === 0) return "no worker is online";
   const knowing = live.filter((worker) => worker.automations.includes(name));
-  if (knowing.length === 0) return `none of the ${live.length} live workers knows "${name}"`;
+  if (knowing.length === 0)
+    return live.length === 1
+      ? `the only live worker does not know "${name}"`
+      : `none of the ${live.length} live workers knows "${name}"`;
   if (knowing.every((worker) => worker.draining)) return `all workers that know "${name}" are draining`;
   return `no room: the workers that know "${name}" are at their capacity`;
 }
