@@ -1,8 +1,14 @@
-import { slotKey, type DesiredAutomation } from "../protocol/spec.ts";
+import { whyUnplaced } from "../control/place.ts";
+import type { SlotHealth } from "../protocol/health.ts";
+import { slotKey, type DesiredAutomation, type SlotRef } from "../protocol/spec.ts";
 import { workerState, type SlotStatus, type WorkerRecord, type WorkerState } from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
+import { circuitOf, type CircuitLine, type HealLine, healLine } from "./status-health.ts";
 
-/** What `fleet status --json` prints. Durations are seconds. */
+/** Without a beat for more than this share of its time to live, a worker may be dead: what it said last is shown as that. */
+const SILENT_AFTER = 0.35;
+
+/** What `fleet status --json` prints. Durations are seconds, points in time Unix milliseconds of the store. */
 export interface StatusReport {
   now: number;
   leader: string | null;
@@ -12,7 +18,9 @@ export interface StatusReport {
 
 export interface WorkerLine {
   id: string;
-  state: WorkerState;
+  state: WorkerState | "silent";
+  /** Why it does not receive what is published; null while it does. */
+  deaf: string | null;
   host: string;
   pid: number;
   version: string;
@@ -29,36 +37,82 @@ export interface AutomationLine {
   slots: number | null;
   paused: boolean;
   generation: number | null;
+  /** Who set the number of slots last. */
+  scaled_by: string | null;
   running: number;
   slot_list: SlotLine[];
 }
 
 export interface SlotLine {
   slot_id: number;
-  state: SlotStatus["state"] | "waiting";
+  /** As its worker reports it; `waiting` where no live worker has it, `silent` where its worker has not been heard of lately. */
+  state: SlotStatus["state"] | "waiting" | "silent";
   worker: string | null;
   in_state_seconds: number | null;
+  /** Generation of the desired state that its run was started with. */
+  generation: number | null;
   iterations: number;
+  last_progress_seconds: number | null;
+  /** It waits on purpose: in a sleep, between turns, in a waiting pop. */
+  waiting: boolean;
   restarts: number;
   last_error: string | null;
+  /** Cause of the last heal. */
+  last_cause: string | null;
   /** Why it does not run; null while it runs. */
   reason: string | null;
+  pid: number | null;
+  memory_mb: number | null;
+  cpu_percent: number | null;
+  loop_lag_ms: number | null;
+  circuit: CircuitLine | null;
+  /** What ended its runs, newest first. */
+  history: HealLine[];
 }
 
-/** Everything that `fleet status` shows, worked out from one view of the registry. */
-export function statusReport(view: FleetView): StatusReport {
+export type Health = Readonly<Record<string, SlotHealth>>;
+
+/** Everything that `fleet status` shows, worked out from one view of the registry and the slots' health. */
+export function statusReport(view: FleetView, health: Health = {}): StatusReport {
+  const known = index(view);
   return {
     now: view.now,
     leader: view.leader,
-    workers: view.workers.map((worker) => workerLine(worker, view)).toSorted((a, b) => compare(a.id, b.id)),
-    automations: namesOf(view).map((name) => automationLine(name, view)),
+    workers: view.workers.map((worker) => workerLine(worker, known)).toSorted((a, b) => compare(a.id, b.id)),
+    automations: namesOf(known).map((name) => lineOf(name, known, health)),
   };
 }
 
-function workerLine(worker: WorkerRecord, view: FleetView): WorkerLine {
+/** The same for one automation. */
+export function automationLine(name: string, view: FleetView, health: Health = {}): AutomationLine {
+  return lineOf(name, index(view), health);
+}
+
+/** A view, and what would be looked up in it again and again. */
+interface Known extends FleetView {
+  /** Worker ids by slot, for leases that have not expired. */
+  holders: ReadonlyMap<string, string>;
+  /** How many such leases each worker holds. */
+  held: ReadonlyMap<string, number>;
+}
+
+function index(view: FleetView): Known {
+  const holders = new Map<string, string>();
+  const held = new Map<string, number>();
+  for (const lease of view.leases) {
+    if (lease.expiresAt <= view.now) continue;
+    holders.set(slotKey(lease), lease.workerId);
+    held.set(lease.workerId, (held.get(lease.workerId) ?? 0) + 1);
+  }
+  return { ...view, holders, held };
+}
+
+function workerLine(worker: WorkerRecord, view: Known): WorkerLine {
+  const state = workerState(worker, view.now);
   return {
     id: worker.id,
-    state: workerState(worker, view.now),
+    state: state !== "offline" && isSilent(worker, view) ? "silent" : state,
+    deaf: state === "offline" ? null : (worker.deaf ?? null),
     host: worker.host,
     pid: worker.pid,
     version: worker.version,
@@ -70,26 +124,29 @@ function workerLine(worker: WorkerRecord, view: FleetView): WorkerLine {
   };
 }
 
-function namesOf(view: FleetView): string[] {
+function namesOf(view: Known): string[] {
   const known = view.workers.filter((worker) => isLive(worker, view)).flatMap((worker) => worker.automations);
   return [...new Set([...Object.keys(view.desired), ...known])].toSorted(compare);
 }
 
-function automationLine(name: string, view: FleetView): AutomationLine {
+function lineOf(name: string, view: Known, health: Health): AutomationLine {
   const desired = view.desired[name];
   const reports = new Map(view.workers.flatMap((worker) => reportsOf(worker, name)).toSorted(byTrust(view)));
   const ids = new Set(Array.from({ length: desired?.slots ?? 0 }, (_, id) => id));
   // Above the desired number stand only those that are still on their way out.
-  for (const { slot, worker } of reports.values())
-    if (slot.state !== "stopped" && isLive(worker, view)) ids.add(slot.slotId);
+  for (const [slotId, report] of reports) if (isPresent(report, view)) ids.add(slotId);
   const slots = [...ids]
     .toSorted((a, b) => a - b)
-    .map((slotId) => slotLine({ name, slotId, desired, report: reports.get(slotId) }, view));
+    .map((slotId) => {
+      const facts = { automation: name, slotId, desired, report: reports.get(slotId) };
+      return slotLine(facts, health[slotKey(facts)], view);
+    });
   return {
     name,
     slots: desired?.slots ?? null,
     paused: desired?.paused ?? false,
     generation: desired?.generation ?? null,
+    scaled_by: desired?.changedBy.slots ?? null,
     running: slots.filter(({ state }) => state === "running").length,
     slot_list: slots,
   };
@@ -107,66 +164,104 @@ function reportsOf(worker: WorkerRecord, name: string): [number, Report][] {
 }
 
 /** Orders reports so that the one to believe comes last: live before offline, lease holder before others, then the newest. */
-function byTrust(view: FleetView): (a: [number, Report], b: [number, Report]) => number {
+function byTrust(view: Known): (a: [number, Report], b: [number, Report]) => number {
   const weight = ({ slot, worker }: Report) =>
     (isLive(worker, view) ? 2 : 0) + (leaseHolder(slot, view) === worker.id ? 1 : 0);
   return ([, a], [, b]) => weight(a) - weight(b) || a.slot.since - b.slot.since;
 }
 
-interface SlotFacts {
-  name: string;
-  slotId: number;
+/** Whether the worker's word still counts: it lives, and what it says to run is not somebody else's, or nobody's, by now. */
+function isPresent({ slot, worker }: Report, view: Known): boolean {
+  if (!isLive(worker, view) || slot.state === "stopped") return false;
+  return slot.state === "stopping" || leaseHolder(slot, view) === worker.id;
+}
+
+interface SlotFacts extends SlotRef {
   desired: DesiredAutomation | undefined;
   report: Report | undefined;
 }
 
-function slotLine(facts: SlotFacts, view: FleetView): SlotLine {
-  const { report, slotId } = facts;
+function slotLine(facts: SlotFacts, health: SlotHealth | undefined, view: Known): SlotLine {
+  const { report, slotId, desired } = facts;
+  const last = health?.history[0];
   const base = {
     slot_id: slotId,
     iterations: report?.slot.iterations ?? 0,
     restarts: report?.slot.restarts ?? 0,
-    last_error: report?.slot.lastError ?? null,
+    last_error: report?.slot.lastError ?? last?.error ?? null,
+    last_cause: report?.slot.lastCause ?? last?.cause ?? null,
+    history: (health?.history ?? []).map(healLine),
   };
-  if (report === undefined || !isLive(report.worker, view) || report.slot.state === "stopped") {
-    const worker = leaseHolder({ automation: facts.name, slotId }, view) ?? null;
-    return { ...base, state: "waiting", worker, in_state_seconds: null, reason: whyWaiting(facts, view) };
+  if (report === undefined || !isPresent(report, view)) {
+    return {
+      ...base,
+      state: "waiting",
+      worker: leaseHolder(facts, view) ?? null,
+      in_state_seconds: null,
+      generation: null,
+      last_progress_seconds: null,
+      waiting: false,
+      reason: whyWaiting(facts, view),
+      pid: null,
+      memory_mb: null,
+      cpu_percent: null,
+      loop_lag_ms: null,
+      circuit: circuitOf(facts, desired, health),
+    };
   }
+  const { slot, worker } = report;
+  const silent = isSilent(worker, view);
+  const since = (at: number) => Math.max(0, view.now - at) / 1000;
   return {
     ...base,
-    state: report.slot.state,
-    worker: report.worker.id,
-    in_state_seconds: Math.max(0, view.now - report.slot.since) / 1000,
-    reason: report.slot.reason,
+    state: silent ? "silent" : slot.state,
+    worker: worker.id,
+    in_state_seconds: since(silent ? worker.lastSeenAt : slot.since),
+    generation: slot.generation,
+    last_progress_seconds: slot.lastProgressAt === null ? null : since(slot.lastProgressAt),
+    waiting: slot.waiting,
+    reason: silent ? silence(report, view) : slot.reason,
+    pid: slot.pid,
+    memory_mb: slot.pid === null ? null : slot.memoryMb,
+    cpu_percent: slot.pid === null ? null : slot.cpuPercent,
+    loop_lag_ms: slot.pid === null ? null : slot.loopLagMs,
+    circuit: slot.state === "circuit-open" ? circuitOf(facts, desired, health, slot) : null,
   };
 }
 
-function whyWaiting({ name, slotId, desired, report }: SlotFacts, view: FleetView): string {
+function silence({ slot, worker }: Report, view: Known): string {
+  const left = ((worker.expiresAt - view.now) / 1000).toFixed(1);
+  const quiet = ((view.now - worker.lastSeenAt) / 1000).toFixed(1);
+  return `${worker.id} was last heard of ${quiet} s ago (${slot.state} then); its slots may be taken in ${left} s`;
+}
+
+function whyWaiting({ automation, slotId, desired, report }: SlotFacts, view: Known): string {
   if (desired?.paused === true) return "the automation is paused";
-  const knowing = view.workers.filter((worker) => isLive(worker, view) && worker.automations.includes(name));
   const before =
     report !== undefined && !isLive(report.worker, view) ? `worker ${report.worker.id} is offline; ` : "";
-  if (knowing.length === 0) return `${before}no live worker has this automation`;
-  if (knowing.every((worker) => worker.draining)) return `${before}all workers that have it are draining`;
-  const assigned = view.assignments[name]?.[slotId];
-  const worker = knowing.find(({ id }) => id === assigned);
-  if (worker !== undefined) return `${before}assigned to ${worker.id}, about to start`;
-  if (knowing.every((worker) => worker.draining || heldBy(worker, view) >= worker.capacity))
-    return `${before}no capacity left on the workers that have it`;
-  return `${before}not assigned yet`;
+  const open = view.workers.filter(
+    (worker) => workerState(worker, view.now) === "online" && worker.automations.includes(automation),
+  );
+  const assigned = open.find(({ id }) => id === view.assignments[automation]?.[slotId]);
+  if (assigned !== undefined) return `${before}assigned to ${assigned.id}, about to start`;
+  if (open.some((worker) => heldBy(worker, view) < worker.capacity)) return `${before}not assigned yet`;
+  return `${before}${whyUnplaced(automation, false, view.workers, view.now)}`;
 }
 
-function heldBy(worker: WorkerRecord, view: FleetView): number {
-  return view.leases.filter((lease) => lease.workerId === worker.id && lease.expiresAt > view.now).length;
+function heldBy(worker: WorkerRecord, view: Known): number {
+  return view.held.get(worker.id) ?? 0;
 }
 
-function leaseHolder(slot: { automation: string; slotId: number }, view: FleetView): string | undefined {
-  return view.leases.find((lease) => slotKey(lease) === slotKey(slot) && lease.expiresAt > view.now)
-    ?.workerId;
+function leaseHolder(slot: SlotRef, view: Known): string | undefined {
+  return view.holders.get(slotKey(slot));
 }
 
-function isLive(worker: WorkerRecord, view: FleetView): boolean {
+function isLive(worker: WorkerRecord, view: Known): boolean {
   return workerState(worker, view.now) !== "offline";
+}
+
+function isSilent({ lastSeenAt, expiresAt }: WorkerRecord, view: Known): boolean {
+  return view.now - lastSeenAt > (expiresAt - lastSeenAt) * SILENT_AFTER;
 }
 
 function compare(a: string, b: string): number {

@@ -10,36 +10,56 @@ export interface Paint {
 
 const WORKER_COLUMNS: readonly Column<WorkerLine>[] = [
   { title: "WORKER", text: ({ id }) => id },
-  { title: "STATE", text: ({ state }) => state },
+  { title: "STATE", text: ({ state, deaf }) => (deaf === null ? state : `${state}, deaf`) },
   { title: "HOST", text: ({ host }) => host },
   { title: "PID", align: "right", text: ({ pid }) => String(pid) },
   { title: "LAST BEAT", align: "right", text: (line) => duration(line.last_beat_seconds * 1000) },
   { title: "SLOTS", align: "right", text: ({ slots, capacity }) => `${slots}/${capacity}` },
 ];
 
-const SLOT_COLUMNS: readonly Column<SlotLine>[] = [
-  { title: "SLOT", align: "right", text: (slot) => String(slot.slot_id) },
-  { title: "STATE", text: ({ state }) => state },
-  { title: "FOR", align: "right", text: (slot) => age(slot.in_state_seconds) },
-  { title: "WORKER", text: ({ worker }) => worker ?? "-" },
-  { title: "ITERATIONS", align: "right", text: ({ iterations }) => String(iterations) },
-  { title: "RESTARTS", align: "right", text: ({ restarts }) => String(restarts) },
-  { title: "NOTE", text: note },
+/** The column of notes needs `now`, for how long ago the last error was. */
+function slotColumns(now: number, wide: boolean): readonly Column<SlotLine>[] {
+  return [
+    { title: "SLOT", align: "right", text: (slot) => String(slot.slot_id) },
+    { title: "STATE", text: ({ state }) => state },
+    { title: "FOR", align: "right", text: (slot) => age(slot.in_state_seconds) },
+    { title: "WORKER", text: ({ worker }) => worker ?? "-" },
+    { title: "ITERATIONS", align: "right", text: ({ iterations }) => String(iterations) },
+    { title: "PROGRESS", align: "right", text: progress },
+    { title: "RESTARTS", align: "right", text: ({ restarts }) => String(restarts) },
+    ...(wide ? PROCESS_COLUMNS : []),
+    { title: "NOTE", text: (slot) => note(slot, now) },
+  ];
+}
+
+/** Of the slot's process, which it may share with other slots. */
+const PROCESS_COLUMNS: readonly Column<SlotLine>[] = [
+  { title: "PID", align: "right", text: ({ pid }) => String(pid ?? "-") },
+  { title: "MEMORY", align: "right", text: ({ memory_mb: mb }) => (mb === null ? "-" : `${mb} MB`) },
+  { title: "CPU", align: "right", text: ({ cpu_percent: cpu }) => (cpu === null ? "-" : `${cpu} %`) },
+  { title: "LAG", align: "right", text: ({ loop_lag_ms: lag }) => (lag === null ? "-" : `${lag} ms`) },
 ];
 
-/** The report as text, with a line feed at its end. */
-export function renderStatus(report: StatusReport, paint: Paint): string {
+/** The report as text, with a line feed at its end. `wide` adds each slot's process with memory, CPU and event loop lag. */
+export function renderStatus(report: StatusReport, paint: Paint, wide = false): string {
   const workers =
     report.workers.length === 0
       ? 'No worker has registered; start one with "fleet up" or "fleet worker".'
-      : renderTable(report.workers, WORKER_COLUMNS, paint.dim);
-  return `${[workers, ...report.automations.map((line) => renderAutomation(line, paint))].join("\n\n")}\n`;
+      : [renderTable(report.workers, WORKER_COLUMNS, paint.dim), ...report.workers.flatMap(deafness)].join(
+          "\n",
+        );
+  const columns = slotColumns(report.now, wide);
+  return `${[workers, ...report.automations.map((line) => renderAutomation(line, columns, paint))].join("\n\n")}\n`;
 }
 
-function renderAutomation(line: AutomationLine, paint: Paint): string {
+function deafness({ id, deaf }: WorkerLine): string[] {
+  return deaf === null ? [] : [escapeControls(`${id} is deaf: ${deaf}`)];
+}
+
+function renderAutomation(line: AutomationLine, columns: readonly Column<SlotLine>[], paint: Paint): string {
   const head = `${paint.bold(escapeControls(line.name))}  ${headline(line)}`;
   if (line.slot_list.length === 0) return head;
-  const table = renderTable(line.slot_list, SLOT_COLUMNS, paint.dim);
+  const table = renderTable(line.slot_list, columns, paint.dim);
   return `${head}\n${table.replace(/^/gm, "  ")}`;
 }
 
@@ -53,7 +73,26 @@ function age(seconds: number | null): string {
   return seconds === null ? "-" : duration(seconds * 1000);
 }
 
-function note({ reason, last_error }: SlotLine): string {
-  const error = last_error === null ? "" : `last error: ${last_error}`;
-  return [reason ?? "", error].filter((part) => part !== "").join("; ");
+function progress({ waiting, last_progress_seconds: seconds }: SlotLine): string {
+  return waiting ? "waits" : age(seconds);
+}
+
+function note(slot: SlotLine, now: number): string {
+  return [slot.reason === null ? "" : firstLine(slot.reason), lastError(slot, now)]
+    .filter((part) => part !== "")
+    .join("; ");
+}
+
+function lastError({ state, reason, last_cause, last_error, history }: SlotLine, now: number): string {
+  if (last_cause === null && last_error === null) return "";
+  // The reason of an open circuit names the last error already.
+  if (state === "circuit-open" && reason !== null) return "";
+  const at = history[0]?.at;
+  const when = at === undefined ? "" : ` ${duration(now - at)} ago`;
+  const cause = last_cause === null ? "" : ` (${last_cause})`;
+  return `last error${when}${cause}${last_error === null ? "" : `: ${firstLine(last_error)}`}`;
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] as string;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { SlotHealth } from "../protocol/health.ts";
 import type { SlotStatus, WorkerRecord } from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
 import { statusReport } from "./status-report.ts";
@@ -75,6 +76,19 @@ function lease(slotId: number, workerId: string) {
   };
 }
 
+const HEAL: SlotHealth["history"][number] = {
+  at: NOW - 2000,
+  cause: "failed",
+  collateral: false,
+  exitCode: null,
+  signal: null,
+  error: "Error: boom\n    at x",
+  livedMs: 1500,
+};
+function health(fields: Partial<SlotHealth>): SlotHealth {
+  return { history: [HEAL], failures: 1, spent: [], circuit: null, ...fields };
+}
+
 function onlySlot(facts: Parameters<typeof view>[0]) {
   return statusReport(view(facts)).automations.find(({ name }) => name === "pinger")?.slot_list[0];
 }
@@ -86,10 +100,20 @@ test("a running slot", () => {
     state: "running",
     worker: "w1",
     in_state_seconds: 90,
+    generation: 1,
     iterations: 42,
+    last_progress_seconds: null,
+    waiting: false,
     restarts: 1,
     last_error: null,
+    last_cause: null,
     reason: null,
+    pid: null,
+    memory_mb: null,
+    cpu_percent: null,
+    loop_lag_ms: null,
+    circuit: null,
+    history: [],
   });
 });
 
@@ -98,14 +122,18 @@ test.each<[string, Parameters<typeof view>[0], string]>([
   [
     "nobody knows it",
     { workers: [worker("w1", { automations: ["other"] })] },
-    "no live worker has this automation",
+    'the only live worker does not know "pinger"',
   ],
   ["paused", { workers: [worker("w1")], paused: true }, "the automation is paused"],
-  ["all draining", { workers: [worker("w1", { draining: true })] }, "all workers that have it are draining"],
+  [
+    "all draining",
+    { workers: [worker("w1", { draining: true })] },
+    'all workers that know "pinger" are draining',
+  ],
   [
     "full",
     { workers: [worker("w1", { capacity: 1 })], leases: [lease(9, "w1")] },
-    "no capacity left on the workers that have it",
+    'no room: the workers that know "pinger" are at their capacity',
   ],
   [
     "assigned",
@@ -113,11 +141,7 @@ test.each<[string, Parameters<typeof view>[0], string]>([
     "assigned to w1, about to start",
   ],
   ["not assigned", { workers: [worker("w1")] }, "not assigned yet"],
-  [
-    "its worker died",
-    { workers: [worker("w1", OFFLINE)] },
-    "worker w1 is offline; no live worker has this automation",
-  ],
+  ["its worker died", { workers: [worker("w1", OFFLINE)] }, "worker w1 is offline; no worker is online"],
   [
     "to be taken over",
     { workers: [worker("w1", OFFLINE), worker("w2")] },
@@ -141,32 +165,159 @@ test("slots on their way out are listed, ended ones are not", () => {
   expect(report.automations[0]?.slot_list.map(({ slot_id: id }) => id)).toEqual([0, 1]);
 });
 
+test("a worker that is not heard of lately: its slots are not shown as running", () => {
+  const quiet = worker("w1", { lastSeenAt: NOW - 4000, expiresAt: NOW + 6000, slots: [slot(0)] });
+  const report = statusReport(view({ workers: [quiet], leases: [lease(0, "w1")] }));
+  expect(report.workers[0]?.state).toBe("silent");
+  expect(report.automations[0]).toMatchObject({
+    running: 0,
+    slot_list: [
+      {
+        state: "silent",
+        worker: "w1",
+        in_state_seconds: 4,
+        reason: "w1 was last heard of 4.0 s ago (running then); its slots may be taken in 6.0 s",
+      },
+    ],
+  });
+});
+
+test.each([
+  ["somebody else holds its lease by now", [lease(0, "w2")], "w2"],
+  ["nobody holds its lease any more", [], null],
+  ["its lease has expired", [{ ...lease(0, "w1"), expiresAt: NOW }], null],
+])("a live worker that still says running does not count where %s", (_, leases, holder) => {
+  const workers = [worker("w1", { slots: [slot(0)] }), worker("w2")];
+  expect(onlySlot({ workers, leases })).toMatchObject({ state: "waiting", worker: holder });
+});
+
+test("a slot's heals and its process", () => {
+  const facts = view({
+    workers: [worker("w1", { slots: [slot(0, { pid: 99, memoryMb: 80, cpuPercent: 3, loopLagMs: 7 })] })],
+    leases: [lease(0, "w1")],
+  });
+  const killed = { ...HEAL, cause: "killed" as const, exitCode: null, signal: "SIGKILL", collateral: true };
+  const report = statusReport(facts, {
+    "pinger/0": health({ history: [killed, HEAL] }),
+    "pinger/9": health({}),
+  });
+  expect(report.automations[0]?.slot_list).toMatchObject([
+    {
+      pid: 99,
+      memory_mb: 80,
+      cpu_percent: 3,
+      loop_lag_ms: 7,
+      history: [
+        {
+          at: NOW - 2000,
+          cause: "killed",
+          collateral: true,
+          exit_code: null,
+          signal: "SIGKILL",
+          error: "Error: boom\n    at x",
+          lived_seconds: 1.5,
+        },
+        { cause: "failed", collateral: false },
+      ],
+    },
+  ]);
+  const wide = renderStatus(report, PLAIN, true).split("\n");
+  expect(wide.at(-3)).toMatch(/RESTARTS {2}PID {2}MEMORY {2}CPU {3}LAG {2}NOTE$/);
+  expect(wide.at(-2)).toMatch(/ 99 {3}80 MB {2}3 % {2}7 ms {2}last error 2 s ago \(killed\): Error: boom$/);
+});
+
+test("an open circuit: its worker's word, else what was kept unless it was recycled since", () => {
+  const circuit = {
+    since: NOW - 9000,
+    reason: "12 failures within 30 min; the last: failed: boom",
+    version: "v",
+    recycles: 1,
+  };
+  const kept = { "pinger/0": health({ circuit }) };
+  const open = slot(0, {
+    state: "circuit-open",
+    reason: circuit.reason,
+    lastError: "boom",
+    lastCause: "failed",
+  });
+  const shown = { since: NOW - 9000, reason: circuit.reason };
+  const held = view({ workers: [worker("w1", { slots: [open] })], leases: [lease(0, "w1")] });
+  const report = statusReport(held, kept);
+  expect(report.automations[0]?.slot_list[0]).toMatchObject({ state: "circuit-open", circuit: shown });
+  // The reason says it all: the error does not stand there twice.
+  expect(renderStatus(report, PLAIN).match(/boom/g)).toHaveLength(1);
+
+  const closed = view({ workers: [worker("w1", { slots: [slot(0)] })], leases: [lease(0, "w1")] });
+  expect(statusReport(closed, kept).automations[0]?.slot_list[0]?.circuit).toBeNull();
+
+  const nobody = (recycles: number) => {
+    const facts = view({});
+    const desired = { pinger: { ...facts.desired["pinger"]!, recycles } };
+    return statusReport({ ...facts, desired }, kept).automations[0]?.slot_list[0];
+  };
+  expect(nobody(1)).toMatchObject({ state: "waiting", circuit: shown, last_cause: "failed" });
+  expect(nobody(2)?.circuit).toBeNull();
+});
+
+test("a deaf worker is shown as that", () => {
+  const report = statusReport(view({ workers: [worker("w1", { deaf: "a probe did not come back" })] }));
+  const text = renderStatus(report, PLAIN);
+  expect(text).toContain("online, deaf");
+  expect(text).toContain("w1 is deaf: a probe did not come back\n");
+  expect(
+    statusReport(view({ workers: [worker("w1", { deaf: "x", expiresAt: NOW })] })).workers[0],
+  ).toMatchObject({
+    state: "offline",
+    deaf: null,
+  });
+});
+
+test("ten thousand slots take no time", () => {
+  const ids = Array.from({ length: 10_000 }, (_, id) => id);
+  const busy = worker("w1", { slots: ids.map((id) => slot(id)), capacity: 10_000 });
+  const facts = view({ slots: 10_000, workers: [busy], leases: ids.map((id) => lease(id, "w1")) });
+  const started = performance.now();
+  expect(statusReport(facts).automations[0]?.running).toBe(10_000);
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
 test("as text", () => {
   const failing = slot(1, {
     state: "backing-off",
     since: NOW - 2000,
     lastError: "boom\nagain",
+    lastCause: "failed",
     reason: "restarts in 4 s",
   });
   const workers = [
     worker("w2", { expiresAt: NOW, lastSeenAt: NOW - 200_000 }),
-    worker("w1", { slots: [slot(0), failing], automations: ["pinger", "idle"] }),
+    worker("w1", {
+      slots: [
+        slot(0, { lastProgressAt: NOW - 12_000 }),
+        failing,
+        slot(2, { waiting: true, lastProgressAt: NOW }),
+      ],
+      automations: ["pinger", "idle"],
+    }),
   ];
   const text = renderStatus(
-    statusReport(view({ slots: 2, workers, leases: [lease(0, "w1"), lease(1, "w1")] })),
+    statusReport(view({ slots: 3, workers, leases: [0, 1, 2].map((id) => lease(id, "w1")) }), {
+      "pinger/1": health({}),
+    }),
     PLAIN,
   );
   expect(text.split("\n")).toEqual([
     "WORKER  STATE    HOST  PID  LAST BEAT  SLOTS",
-    "w1      online   host    7        1 s   2/10",
+    "w1      online   host    7        1 s   3/10",
     "w2      offline  host    7   3 m 20 s   0/10",
     "",
     "idle  nothing deployed yet",
     "",
-    "pinger  1 of 2 slots running, generation 3",
-    "  SLOT  STATE             FOR  WORKER  ITERATIONS  RESTARTS  NOTE",
-    "     0  running      1 m 30 s  w1              42         1",
-    "     1  backing-off       2 s  w1              42         1  restarts in 4 s; last error: boom\\nagain",
+    "pinger  2 of 3 slots running, generation 3",
+    "  SLOT  STATE             FOR  WORKER  ITERATIONS  PROGRESS  RESTARTS  NOTE",
+    "     0  running      1 m 30 s  w1              42      12 s         1",
+    "     1  backing-off       2 s  w1              42         -         1  restarts in 4 s; last error 2 s ago (failed): boom",
+    "     2  running      1 m 30 s  w1              42     waits         1",
     "",
   ]);
 });

@@ -5,18 +5,25 @@ import { renderStatus } from "./status-view.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
 
+interface StatusFlags extends TargetFlags {
+  wide?: boolean;
+}
+
 export function addStatus(program: Command, terminal: Terminal): void {
   addTargetOptions(program.command("status").description("workers, and what each slot does"))
+    .option("--wide", "also each slot's process, memory, CPU and event loop lag")
     .addHelpText("after", "\nExamples:\n  fleet status\n  fleet status --store redis://localhost:6379 --json")
-    .action((_options, command: Command) =>
-      withStore(command.optsWithGlobals<TargetFlags>(), async (store, target) => {
-        const report = statusReport(await store.registry.view());
+    .action((_options, command: Command) => {
+      const flags = command.optsWithGlobals<StatusFlags>();
+      return withStore(flags, async (store, target) => {
+        const [view, health] = await Promise.all([store.registry.view(), store.registry.slotHealth()]);
+        const report = statusReport(view, health);
         const head = { fleet: store.fleetId, store: target.shown, namespace: target.namespace };
         terminal.print(
           terminal.json
             ? `${JSON.stringify({ ...head, ...report })}\n`
-            : renderStatus(report, terminal.colors(1)),
+            : renderStatus(report, terminal.colors(1), flags.wide),
         );
-      }),
-    );
+      });
+    });
 }
