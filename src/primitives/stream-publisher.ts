@@ -22,6 +22,7 @@ export class StreamPublisher {
   readonly #store: StreamStore;
   readonly #contract: StreamContract;
   readonly #as: "owner" | "guest";
+  readonly #fence: (() => void) | undefined;
   readonly #producer = uuidv7();
   readonly #gather: Gather<EntryTemplate>;
   #seq = 0;
@@ -31,10 +32,13 @@ export class StreamPublisher {
     { streams, traits }: Pick<Store, "streams" | "traits">,
     contract: StreamContract,
     as: "owner" | "guest",
+    /** Throws when nothing may be written any more: what waited while that changed is refused. */
+    fence?: () => void,
   ) {
     this.#store = streams;
     this.#contract = contract;
     this.#as = as;
+    this.#fence = fence;
     this.#gather = new Gather({
       send: (entries) => this.#send(entries),
       sizeOf: (entry) => entry.head.length + entry.tail.length,
@@ -54,11 +58,13 @@ export class StreamPublisher {
 
   async #send(entries: readonly EntryTemplate[]): Promise<void> {
     if (this.#as === "owner" && !this.#declared) await this.#declare();
+    this.#fence?.();
     const op = { producer: this.#producer, seq: ++this.#seq };
     const stream = this.#contract.name;
     const result = await this.#store.push({ stream, entries, op });
     if (result.outcome !== "undeclared") return;
     await this.#declare();
+    this.#fence?.();
     await this.#store.push({ stream, entries, op });
   }
 

@@ -24,12 +24,15 @@ export interface StreamsOptions {
   log: Log;
   /** Interval of the look behind lost hints, in ms; one store call per interval and process. Default 1000. */
   pollMs?: number;
+  /** Throws when nothing of this process may reach the store any more: asked again before every push that had to wait. */
+  fence?: () => void;
 }
 
 /** The streams of one process: what its handles share (publishers, waiting lines, one idle poller, one sweep). */
 export class Streams {
   readonly #store: Store;
   readonly #log: Log;
+  readonly #fence: (() => void) | undefined;
   readonly #poller: IdlePoller;
   readonly #publishers = new Map<string, StreamPublisher>();
   readonly #waiters = new Map<string, StreamWaiters>();
@@ -39,6 +42,7 @@ export class Streams {
   constructor(store: Store, options: StreamsOptions) {
     this.#store = store;
     this.#log = options.log;
+    this.#fence = options.fence;
     // As many parts of a process may wait at once as there are; each listens while it waits, so more than ten are no leak.
     setMaxListeners(0, this.#over.signal);
     this.#poller = new IdlePoller(options.pollMs ?? 1000);
@@ -94,7 +98,7 @@ export class Streams {
     const key = `${as} ${contract.name}`;
     const known = this.#publishers.get(key);
     if (known !== undefined) return known;
-    const made = new StreamPublisher(this.#store, contract, as);
+    const made = new StreamPublisher(this.#store, contract, as, this.#fence);
     this.#publishers.set(key, made);
     return made;
   }
