@@ -23,6 +23,8 @@ export interface SlotHostParts {
   onClosed: () => void;
   /** Notes which slot runs, where the supervisor finds it after a crash. */
   mark?: (slotId: number) => void;
+  /** Until when the leases surely hold, as the supervisor knows it by now, though nothing was heard of it yet. */
+  leasedUntil?: () => number;
 }
 
 /** Runs slots of one automation in this process, as it is told, and reports. Both runtimes drive one of these. */
@@ -39,7 +41,7 @@ export class SlotHost {
 
   constructor(parts: SlotHostParts) {
     this.#parts = parts;
-    this.#streams = new Streams(parts.store, { log: this.#log({}) });
+    this.#streams = new Streams(parts.store, { log: this.#log({}), fence: () => this.#fence() });
     this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
     for (const timer of this.#timers) timer.unref();
   }
@@ -78,7 +80,7 @@ export class SlotHost {
       streams: this.#streams,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
-      fence: () => this.#fence(slotId),
+      fence: () => this.#fence(),
       touched: (slot) => this.#touch(slot),
     });
     this.#runs.set(slotId, run);
@@ -106,17 +108,24 @@ export class SlotHost {
    * Nothing of a slot may reach the store once its lease is not sure any more: it may run elsewhere by then. A process that was
    * frozen comes here before it hears anything from its supervisor.
    */
-  #fence(slotId: number): void {
-    if (machineMs() < this.#leasedUntil) return;
+  #fence(): void {
+    if (this.#leaseIsSure()) return;
     const { name } = this.#parts.automation;
     throw new FleetError(
       "FLEET_LEASE_LOST",
-      `${name}/${slotId}: this slot's lease has ended; it may run elsewhere by now`,
+      `"${name}": the lease of this slot has ended; it may run elsewhere by now`,
     );
   }
 
+  /** One that was only busy for long has not heard yet that its supervisor has kept the leases: it looks, rather than stop. */
+  #leaseIsSure(): boolean {
+    if (machineMs() < this.#leasedUntil) return true;
+    this.#leasedUntil = this.#parts.leasedUntil?.() ?? this.#leasedUntil;
+    return machineMs() < this.#leasedUntil;
+  }
+
   #guard(): void {
-    if (machineMs() < this.#leasedUntil) return;
+    if (this.#leaseIsSure()) return;
     for (const run of this.#runs.values()) run.stop("lease-lost");
   }
 

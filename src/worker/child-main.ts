@@ -1,5 +1,4 @@
 // Entry of a child process: runs slots of one automation. The supervisor speaks to it over IPC.
-import { writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { currentSlot } from "../automation/current-slot.ts";
 import { SlotHost } from "../automation/slot-host.ts";
@@ -7,7 +6,7 @@ import { traceOf } from "../automation/slot-run.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
-import { MARK_BYTES, MARK_FD } from "./flight-mark.ts";
+import { markedLease, markSlot } from "./flight-mark.ts";
 
 /** Exit codes of a child; the supervisor reads the message, these are for people who look at processes. */
 const UNFIT = 78;
@@ -35,18 +34,8 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
 // `process.exit` in user code says nothing; but here it is still known whose code it was.
 process.on("exit", () => {
   const slotId = currentSlot();
-  if (slotId !== null) mark(slotId);
+  if (slotId !== null) markSlot(slotId);
 });
-
-const bytes = Buffer.alloc(MARK_BYTES);
-function mark(slotId: number): void {
-  bytes.writeUInt32LE(slotId, 0);
-  try {
-    writeSync(MARK_FD, bytes, 0, MARK_BYTES, 0);
-  } catch {
-    // Only the cause of a crash would be less exact.
-  }
-}
 
 let host: SlotHost | undefined;
 const early: ToHost[] = [];
@@ -68,7 +57,15 @@ async function begin(init: HostInit): Promise<void> {
     ]);
     const automation = findAutomation(module, init.automation, init.module);
     const onClosed = () => void store.close().finally(() => process.exit(0));
-    host = new SlotHost({ automation, store, worker: init.worker, say, onClosed, mark });
+    host = new SlotHost({
+      automation,
+      store,
+      worker: init.worker,
+      say,
+      onClosed,
+      mark: markSlot,
+      leasedUntil: markedLease,
+    });
     say({ type: "ready" });
     for (const message of early.splice(0)) host.hear(message);
   } catch (error) {

@@ -86,7 +86,10 @@ export function processRuntime(
       send(init);
       return {
         pid: child.pid ?? null,
-        tell: send,
+        tell: (message) => {
+          if (message.type === "lease") flight.lease(message.until);
+          send(message);
+        },
         kill: () => {
           killGroup(child);
           child.kill("SIGKILL");
