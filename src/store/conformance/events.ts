@@ -147,6 +147,25 @@ export function eventConformance(harness: StoreHarness): void {
       },
     );
 
+    siteCase(
+      harness,
+      "a subscription made while another one of its topic is closing hears all",
+      async ({ open }) => {
+        const [a, b] = await Promise.all([open(), open()]);
+        for (const pattern of ["t", "t*"]) {
+          let inbox = await subscribe(b, pattern);
+          for (const round of range(0, 5)) {
+            const closing = inbox.close();
+            inbox = await subscribe(b, pattern);
+            const { seq } = await publish(a, "t", round);
+            await until(`event of round ${round}`, () => inbox.seqs("t").includes(seq), 2000);
+            await closing;
+          }
+          await inbox.close();
+        }
+      },
+    );
+
     siteCase(harness, "baselines tell the last seq of every matching topic", async ({ open }) => {
       const [a, b] = await Promise.all([open(), open()]);
       for (const topic of ["t.a", "t.a", "t.a", "t.b", "u"]) await publish(a, topic);

@@ -78,16 +78,20 @@ export class Connection {
     await this.#client.subscribe(channel, onMessage);
   }
 
-  async unsubscribe(channel: string): Promise<void> {
-    await this.#client.unsubscribe(channel);
+  /**
+   * `onMessage` is the one that was subscribed. Without it the client would forget the channel only at the server's answer, and
+   * take one that is subscribed again meanwhile for subscribed still.
+   */
+  async unsubscribe(channel: string, onMessage: (text: string, channel: string) => void): Promise<void> {
+    await this.#client.unsubscribe(channel, onMessage);
   }
 
   async psubscribe(pattern: string, onMessage: (text: string, channel: string) => void): Promise<void> {
     await this.#client.pSubscribe(pattern, onMessage);
   }
 
-  async punsubscribe(pattern: string): Promise<void> {
-    await this.#client.pUnsubscribe(pattern);
+  async punsubscribe(pattern: string, onMessage: (text: string, channel: string) => void): Promise<void> {
+    await this.#client.pUnsubscribe(pattern, onMessage);
   }
 
   /** Gives it up. Commands without an answer fail. */

@@ -26,6 +26,7 @@ interface Topic {
   kind: "channel" | "pattern";
   name: string;
   listeners: Set<Listener>;
+  deliver: (text: string, channel: string) => void;
   confirmed: boolean;
   waiting: Set<Waiter>;
 }
@@ -63,7 +64,7 @@ export class Subscriber {
     if (this.#closed) throw closed(target);
     const id = `${kind} ${name}`;
     const known = this.#topics.get(id);
-    const topic = known ?? { kind, name, listeners: new Set(), confirmed: false, waiting: new Set() };
+    const topic = known ?? newTopic(kind, name);
     topic.listeners.add(listener);
     const ready = this.#confirmation(topic);
     if (known === undefined) {
@@ -136,11 +137,8 @@ export class Subscriber {
     try {
       await Promise.all(
         topics.map(async (topic) => {
-          const deliver = (text: string, channel: string) => {
-            for (const listener of topic.listeners) listener.onMessage(text, channel);
-          };
-          if (topic.kind === "channel") await connection.subscribe(topic.name, deliver);
-          else await connection.psubscribe(topic.name, deliver);
+          if (topic.kind === "channel") await connection.subscribe(topic.name, topic.deliver);
+          else await connection.psubscribe(topic.name, topic.deliver);
           if (!connection.isUsable) return;
           topic.confirmed = true;
           for (const waiter of topic.waiting) waiter.resolve();
@@ -154,12 +152,20 @@ export class Subscriber {
     }
   }
 
-  async #unsubscribe({ kind, name }: Topic): Promise<void> {
+  async #unsubscribe({ kind, name, deliver }: Topic): Promise<void> {
     try {
-      if (kind === "channel") await this.#kept.current?.unsubscribe(name);
-      else await this.#kept.current?.punsubscribe(name);
+      if (kind === "channel") await this.#kept.current?.unsubscribe(name, deliver);
+      else await this.#kept.current?.punsubscribe(name, deliver);
     } catch {
       // A lost connection has no subscriptions.
     }
   }
+}
+
+function newTopic(kind: Topic["kind"], name: string): Topic {
+  const listeners = new Set<Listener>();
+  const deliver = (text: string, channel: string) => {
+    for (const listener of listeners) listener.onMessage(text, channel);
+  };
+  return { kind, name, listeners, deliver, confirmed: false, waiting: new Set() };
 }
