@@ -6,6 +6,7 @@ import { EXIT, reportError } from "./exit.ts";
 import { addStoreOptions } from "./options.ts";
 import { addRun } from "./run-command.ts";
 import { addStatus } from "./status.ts";
+import { addSteer } from "./steer.ts";
 import { addStream } from "./stream.ts";
 import { endQuietlyOnClosedPipe, openTerminal, type Terminal } from "./terminal.ts";
 import { addWipe } from "./wipe.ts";
@@ -16,6 +17,7 @@ Examples:
   fleet up automations/*.ts                 run these files
   fleet worker --store redis://host:6379    one worker of many, on a shared store
   fleet status                              what runs where, and what does not and why
+  fleet scale url-pinger 4                  run four slots of it
   fleet stream tail url-pinger              follow a stream
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 store unreachable, 4 not authorised, 5 drain was forced.`;
@@ -31,6 +33,7 @@ function fleetCommand(terminal: Terminal): Command {
   addStoreOptions(program);
   addRun(program, terminal);
   addStatus(program, terminal);
+  addSteer(program, terminal);
   addStream(program, terminal);
   addWipe(program, terminal);
   return program;

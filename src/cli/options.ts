@@ -33,7 +33,7 @@ export function logLevelOption(): Option {
   return new Option("--log-level <level>", "lowest level that is logged").choices(LOG_LEVELS).default("info");
 }
 
-/** A whole number of at least `min`. */
+/** A whole number from `min` to `max`. */
 export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
