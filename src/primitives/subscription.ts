@@ -26,23 +26,32 @@ export interface Subscription extends AsyncIterableIterator<ReceivedEvent, undef
 
 export function subscribe(store: EventStore, pattern: string, signal: AbortSignal | undefined): Subscription {
   const waiting: BusEvent[] = [];
-  let wake: (() => void) | undefined;
-  const state = { closed: false };
+  /** All calls of `next` that wait; each looks again by itself. */
+  const asleep: (() => void)[] = [];
+  const wake = () => {
+    for (const resolve of asleep.splice(0)) resolve();
+  };
+  const state: { closed: boolean; failure?: { error: unknown } } = { closed: false };
   const inner = store.subscribe({ pattern }, (event) => {
     if (waiting.push(event) > BUFFER) waiting.shift();
-    wake?.();
+    wake();
   });
   // Baselines and events come on different ways; events wait until the baselines are known.
   const gaps = inner.baselines.then((baselines) => new Gaps(baselines));
   const ready = inner.baselines.then(() => undefined);
   // Whoever does not await them must not die of an unhandled rejection; whoever does sees the error.
-  for (const promise of [gaps, ready, inner.ready]) promise.catch(() => undefined);
+  for (const promise of [ready, inner.ready]) promise.catch(() => undefined);
+  // Without baselines nothing can be told: whoever reads learns it now, and not only when an event comes.
+  gaps.catch((error: unknown) => {
+    state.failure = { error };
+    wake();
+  });
 
   const close = async () => {
     if (state.closed) return;
     state.closed = true;
     signal?.removeEventListener("abort", onAbort);
-    wake?.();
+    wake();
     await inner.close();
   };
   const onAbort = () => void close();
@@ -50,15 +59,17 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
   else signal?.addEventListener("abort", onAbort, { once: true });
 
   const next = async (): Promise<IteratorResult<ReceivedEvent, undefined>> => {
-    while (!state.closed && waiting.length === 0) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+    while (!state.closed && state.failure === undefined && waiting.length === 0) {
+      await new Promise<void>((resolve) => asleep.push(resolve));
     }
     if (state.closed) return { done: true, value: undefined };
-    const tracker = await gaps;
-    const event = waiting.shift();
-    if (event === undefined) return next();
+    if (state.failure !== undefined) {
+      await close();
+      throw state.failure.error;
+    }
+    const tracker = await gaps.catch(() => undefined);
+    const event = tracker === undefined ? undefined : waiting.shift();
+    if (tracker === undefined || event === undefined) return next();
     const { topic, payload, ts, source, seq } = event;
     return { done: false, value: { topic, payload, ts, source, seq, missed: tracker.observe(topic, seq) } };
   };
