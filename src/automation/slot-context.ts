@@ -32,6 +32,8 @@ export interface SlotContextParts {
 }
 
 const seconds = number({ min: 0 });
+/** Waits of a slot that is to end are cut to this, not to nothing: a loop that overlooks the signal would hold up its whole process. */
+const ENDED_MS = 10;
 
 /** Puts together what user code of one run of one slot gets. */
 export function slotContext(parts: SlotContextParts): Context {
@@ -76,7 +78,7 @@ export function slotContext(parts: SlotContextParts): Context {
     sleep: async (time) => {
       const ms = seconds(time, "sleep: seconds") * 1000;
       activity.waiting(true);
-      await sleep(ms, signal);
+      await (signal.aborted ? sleep(Math.min(ms, ENDED_MS)) : sleep(ms, signal));
       activity.waiting(false);
     },
     progress: () => activity.progress(),

@@ -17,6 +17,9 @@ export interface PopArgs {
   fence?: () => void;
 }
 
+/** A wait after the end is cut to this, not to nothing: a loop that overlooks the end would hold up its whole process. */
+const ENDED_MS = 10;
+
 type Sorted<T> = { good: Envelope<T>[]; bad: QuarantinedEntry[] };
 
 /**
@@ -41,6 +44,10 @@ export class StreamReader<S extends Schema> {
 
   async pop({ n, waitMs, signal, fence }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {
     if (waitMs <= 0) return this.#popFitting(n, fence);
+    if (isAborted(signal)) {
+      await sleep(Math.min(waitMs, ENDED_MS));
+      return [];
+    }
     const until = monotonicMs() + waitMs;
     this.#waiters.enter();
     try {
