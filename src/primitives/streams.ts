@@ -38,6 +38,8 @@ export class Streams {
   readonly #waiters = new Map<string, StreamWaiters>();
   #sweeper: ReturnType<typeof setInterval> | undefined;
   readonly #over = new AbortController();
+  /** For each signal of a consumer the one that also aborts when all this is closed. */
+  readonly #signals = new WeakMap<AbortSignal, AbortSignal>();
 
   constructor(store: Store, options: StreamsOptions) {
     this.#store = store;
@@ -88,8 +90,12 @@ export class Streams {
 
   #signal(own: AbortSignal | undefined): AbortSignal {
     if (own === undefined) return this.#over.signal;
+    // One per signal, not per handle: signals never forget those that were made from them.
+    const known = this.#signals.get(own);
+    if (known !== undefined) return known;
     const either = AbortSignal.any([own, this.#over.signal]);
     setMaxListeners(0, either);
+    this.#signals.set(own, either);
     return either;
   }
 
