@@ -1,10 +1,13 @@
 import type { StreamContract } from "../contracts/stream.ts";
+import { FleetError } from "../errors.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryTemplate } from "../protocol/envelope.ts";
 import type { Store, StreamBounds, StreamStore } from "../store/store.ts";
 import { Gather } from "./gather.ts";
 
 const MAX_BYTES_PER_CALL = 1024 * 1024;
+/** A store may be emptied between the declaration and the push; but not time after time. */
+const DECLARE_TRIES = 5;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export function boundsOf(contract: StreamContract): StreamBounds {
@@ -61,11 +64,17 @@ export class StreamPublisher {
     this.#fence?.();
     const op = { producer: this.#producer, seq: ++this.#seq };
     const stream = this.#contract.name;
-    const result = await this.#store.push({ stream, entries, op });
-    if (result.outcome !== "undeclared") return;
-    await this.#declare();
-    this.#fence?.();
-    await this.#store.push({ stream, entries, op });
+    for (let tries = 0; tries < DECLARE_TRIES; tries++) {
+      const { outcome } = await this.#store.push({ stream, entries, op });
+      if (outcome !== "undeclared") return;
+      await this.#declare();
+      this.#fence?.();
+    }
+    throw new FleetError(
+      "FLEET_STORE_BUSY",
+      `stream "${stream}": its bounds were removed from the store again and again; nothing was written`,
+      { retryable: true },
+    );
   }
 
   async #declare(): Promise<void> {
