@@ -43,5 +43,9 @@ describe("errors", () => {
     expect(messageOf("b")).toBe("b");
     expect(messageOf({ c: 1 })).toBe('{"c":1}');
     expect(messageOf(undefined)).toBe("undefined");
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    expect(messageOf(circle)).toBe("[object Object]");
+    expect(messageOf({ big: 1n })).toBe("[object Object]");
   });
 });

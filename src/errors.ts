@@ -99,8 +99,14 @@ export function isFleetError(error: unknown, code?: ErrorCode): error is Error &
   return code === undefined || (error as unknown as FleetErrorFields).code === code;
 }
 
-/** A short message of anything that was thrown. */
+/** A short message of anything that was thrown; never throws itself. */
 export function messageOf(error: unknown): string {
   if (error instanceof Error) return error.message;
-  return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
+  if (typeof error === "string") return error;
+  try {
+    return JSON.stringify(error) ?? String(error);
+  } catch {
+    // In a circle, or with a bigint in it.
+    return Object.prototype.toString.call(error);
+  }
 }

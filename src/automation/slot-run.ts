@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
-import { isFleetError } from "../errors.ts";
+import { isFleetError, messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
@@ -120,11 +120,22 @@ function isStoreLost(error: unknown): boolean {
   return isFleetError(error) && (error.retryable || error.code === "FLEET_LEASE_LOST");
 }
 
-/** Message and stack of whatever was thrown, at most 4000 characters. */
+/** Message and stack of whatever was thrown, with what caused it, at most 4000 characters; never throws itself. */
 export function traceOf(error: unknown): string {
-  const text =
-    error instanceof Error
-      ? (error.stack ?? `${error.name}: ${error.message}`)
-      : `thrown: ${JSON.stringify(error) ?? String(error)}`;
+  let text = error instanceof Error ? stackOf(error) : `thrown: ${messageOf(error)}`;
+  // "fetch failed" says nothing without its cause.
+  for (
+    let inner = error, depth = 0;
+    depth < 3 && inner instanceof Error && inner.cause !== undefined;
+    depth++
+  ) {
+    inner = inner.cause;
+    text += `\ncaused by: ${inner instanceof Error ? stackOf(inner) : messageOf(inner)}`;
+  }
   return text.slice(0, 4000);
+}
+
+function stackOf(error: Error): string {
+  // A stack is whatever somebody put there.
+  return typeof error.stack === "string" ? error.stack : `${error.name}: ${error.message}`;
 }
