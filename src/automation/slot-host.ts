@@ -129,7 +129,9 @@ export class SlotHost {
     for (const run of this.#runs.values()) run.stop("lease-lost");
   }
 
+  /** Code of a slot is about to go on. This process may have been frozen until now: then it must not. */
   #touch(slotId: number): void {
+    this.#guard();
     if (this.#marked === slotId) return;
     this.#marked = slotId;
     this.#parts.mark?.(slotId);
