@@ -24,6 +24,12 @@ export interface FleetProcess {
   stop(): Promise<void>;
 }
 
+/** What must not outlive the benchmark. Children of these end by themselves. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 export function makeProject(files: Record<string, string>): BenchProject {
   mkdirSync(PROJECTS, { recursive: true });
   const folder = mkdtempSync(join(PROJECTS, "p-"));
@@ -46,8 +52,8 @@ export function makeProject(files: Record<string, string>): BenchProject {
 
 function startFleet(cwd: string, args: readonly string[]): FleetProcess {
   const child = spawn(process.execPath, [FLEET, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] });
-  const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  running.add(child);
+  child.once("exit", () => running.delete(child));
   const watches = new Set<() => void>();
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -72,10 +78,7 @@ function startFleet(cwd: string, args: readonly string[]): FleetProcess {
         else gone();
         look();
       }),
-    async stop() {
-      process.removeListener("exit", kill);
-      await ended(child);
-    },
+    stop: () => ended(child),
   };
 }
 
