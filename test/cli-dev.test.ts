@@ -101,3 +101,35 @@ test("new files and changes of the config are taken up", async () => {
   );
   await next(dev, "two v1 0");
 });
+
+test("a project that is broken at first: the code frame is shown, and it starts once that is mended", async () => {
+  const cwd = project();
+  writeInto(cwd, "automations/one.ts", "const x = = 1;");
+  const dev = startFleet(["dev"], { cwd });
+  await dev.until(() => dev.stderr().includes("waiting for a change"));
+  expect(dev.stderr()).toContain("automations/one.ts:1:10");
+  expect(dev.stderr()).toContain("const x = = 1;");
+
+  writeInto(cwd, "automations/one.ts", "throw new Error('broken at load');");
+  await dev.until(() => dev.stderr().includes("broken at load"));
+  writeInto(cwd, "automations/one.ts", says("one", "v1"));
+  await next(dev, "> one v1 0");
+
+  // From here on as ever.
+  writeInto(cwd, "automations/one.ts", says("one", "v2"));
+  await next(dev, "> one v2 0");
+  dev.signal("SIGINT");
+  expect(await dev.ended).toBe(0);
+});
+
+test("a signal ends the wait for a first version: exit 0; a mistake in the arguments is not waited for: exit 2", async () => {
+  const cwd = project();
+  const wrong = startFleet(["dev", "--only", "two"], { cwd });
+  expect(await wrong.ended).toBe(2);
+
+  writeInto(cwd, "fleet.config.ts", "export default {");
+  const dev = startFleet(["dev"], { cwd });
+  await dev.until(() => dev.stderr().includes("waiting for a change"));
+  dev.signal("SIGTERM");
+  expect(await dev.ended).toBe(0);
+});

@@ -12,7 +12,7 @@ import { errorText } from "./exit.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Editors write in several steps; a save has settled when nothing more came for this long. */
-const SETTLE_MS = 50;
+export const SETTLE_MS = 50;
 
 export interface DevParts {
   project: Project;
@@ -117,7 +117,7 @@ function concerns({ watch, patterns }: Project, path: string): boolean {
   return patterns.list.some((pattern) => isGlob(pattern) && matchesGlob(patterns.dir, pattern, path));
 }
 
-function isForeign(path: string): boolean {
+export function isForeign(path: string): boolean {
   return /[/\\](node_modules|\.git|\.fleet)([/\\]|$)/.test(path);
 }
 

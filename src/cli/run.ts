@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import type { WorkerTimings } from "../worker/timings.ts";
 import { startWorker, type Worker } from "../worker/worker.ts";
 import { reloadOnSave } from "./dev.ts";
+import { firstBuild } from "./first-build.ts";
 import { openLog } from "./log.ts";
 import type { RunFlags } from "./run-options.ts";
 import { listenForSignals, untilDrained } from "./shutdown.ts";
@@ -25,9 +26,10 @@ export interface Run {
 export async function run({ files, flags, terminal, dev }: Run): Promise<void> {
   const log = openLog(terminal, flags.logLevel);
   const memory = dev ? newMemory() : undefined;
-  const load = () =>
-    loadProject({ cwd: process.cwd(), config: flags.config, files, only: flags.only, memory });
-  const project = await load();
+  const { config, only } = flags;
+  const cwd = process.cwd();
+  const load = () => loadProject({ cwd, config, files, only, memory });
+  const project = dev ? await firstBuild({ load, cwd, files, config, log, terminal }) : await load();
   const target = chooseTarget(flags, project);
   const dataDir = makeDataDir(project.dir);
   const store = await openForWorker(target, log);
