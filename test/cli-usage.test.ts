@@ -32,7 +32,15 @@ test.each([
   [["status", "--store", "mysql://h"], "accepted forms"],
   [["status", "--store", "sqlite::memory:"], "use a file"],
   [["status", "--namespace", "A B"], "namespace"],
+  [["scale", "a"], "missing required argument 'count'"],
+  [["scale", "a", "10001"], "whole number from 0 to 10000"],
+  [["scale", "a", "-1"], "whole number from 0 to 10000"],
+  [["scale", "a", "many"], "whole number"],
+  [["pause", "Not/A:Name", "--store", "sqlite:x.db"], "not a valid name"],
+  [["recycle", "a", "--slot", "first"], "whole number"],
+  [["resume", "a", "--wait", "long"], "number of seconds"],
   [["up"], "write a fleet.config.ts"],
+  [["dev"], "write a fleet.config.ts"],
 ])("fleet %j is refused with 2 and says why", async (args, message) => {
   const cwd = makeProject();
   const result = await runFleet(args, { cwd });
@@ -54,7 +62,13 @@ test("with --json an error is one object", async () => {
 
 test("a SQLite file that is not there: exit 3, and it is not made", async () => {
   const cwd = makeProject();
-  for (const args of [["status"], ["stream", "ls"], ["stream", "pop", "x"], ["wipe", "--yes"]]) {
+  for (const args of [
+    ["status"],
+    ["stream", "ls"],
+    ["stream", "pop", "x"],
+    ["wipe", "--yes"],
+    ["scale", "x", "2"],
+  ]) {
     const result = await runFleet(args, { cwd });
     expect(result).toMatchObject({ code: 3, stdout: "" });
     expect(result.stderr).toContain("does not exist");
