@@ -42,7 +42,7 @@ export function slotState(
     set: async (value) => {
       await checked(value);
       const json = encodePayload(where, value);
-      checkSize(where, json, MAX_STATE_BYTES);
+      checkSize(where, json, MAX_STATE_BYTES, "keep a cursor here, and the data elsewhere");
       await store(json);
     },
     clear: () => store(null),

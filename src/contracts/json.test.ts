@@ -24,6 +24,11 @@ describe("encodePayload", () => {
     [{ a: () => 1 }, "/a", "a function has no JSON form"],
     [{ a: Symbol("s") }, "/a", "a symbol has no JSON form"],
     [{ a: new Map() }, "/a", "a Map has no JSON form"],
+    [{ a: Promise.resolve(1) }, "/a", "a Promise has no JSON form; await it"],
+    [{ a: new RangeError("x") }, "/a", "an Error has no JSON form"],
+    [{ a: /x/ }, "/a", "a RegExp has no JSON form"],
+    [{ a: new Uint8Array(2) }, "/a", "an Uint8Array has no JSON form"],
+    [{ at: new Date(Number.NaN) }, "/at", "an invalid Date has no JSON form"],
     [{ list: [{ tags: new Set() }] }, "/list/0/tags", "a Set has no JSON form"],
     [{ a: [undefined] }, "/a/0", "undefined has no JSON form; use null"],
     [undefined, "", "undefined has no JSON form"],
@@ -47,6 +52,18 @@ describe("encodePayload", () => {
     expect(encode({ a: undefined, b: new Date(0), c: null })).toBe(
       '{"b":"1970-01-01T00:00:00.000Z","c":null}',
     );
+  });
+
+  it("takes objects of a class by their fields", () => {
+    class Point {
+      x = 1;
+      inner = Object.assign(Object.create(null) as object, { y: 2 });
+    }
+    expect(encode([new Point()])).toBe('[{"x":1,"inner":{"y":2}}]');
+    class Bad {
+      n = Number.NaN;
+    }
+    expect(() => encode([new Bad()])).toThrow("0.n: NaN has no JSON form");
   });
 
   it("refuses circles and what is nested too deep", () => {

@@ -4,10 +4,14 @@ import { payloadError, pointerPart } from "./validate.ts";
 /** Deepest nesting of a payload. */
 export const MAX_DEPTH = 64;
 
+/** What JSON makes an empty object of, or (bytes) a heap of numbered fields. */
+const NOT_JSON = [Map, Set, WeakMap, WeakSet, Promise, RegExp, Error, ArrayBuffer];
+
 /**
  * The JSON text of a payload. Throws `FLEET_PAYLOAD_INVALID`, naming the field, for what JSON would lose without a word:
- * `bigint`, `NaN`, `Infinity`, functions, symbols, `Map`, `Set`, an `undefined` in an array. Objects with `toJSON` (a
- * `Date`) travel in that form; `undefined` fields are left out, as in `JSON.stringify`.
+ * `bigint`, `NaN`, `Infinity`, functions, symbols, `Map`, `Set`, a promise that was not awaited, an error, bytes, an invalid
+ * `Date`, an `undefined` in an array. Objects with `toJSON` (a `Date`) travel in that form; `undefined` fields are left out, as in
+ * `JSON.stringify`.
  */
 export function encodePayload(where: string, payload: unknown): string {
   // The names of fields are put together only where one of them has to be named.
@@ -21,13 +25,18 @@ export function byteLength(json: string, limit: number): number {
   return json.length * 3 <= limit ? json.length : new TextEncoder().encode(json).length;
 }
 
-/** Throws `FLEET_PAYLOAD_TOO_LARGE` with both numbers when `json` is above `limit` bytes. */
-export function checkSize(where: string, json: string, limit: number): void {
+/** Throws `FLEET_PAYLOAD_TOO_LARGE` with both numbers when `json` is above `limit` bytes; `remedy` says what to do then. */
+export function checkSize(
+  where: string,
+  json: string,
+  limit: number,
+  remedy = "send a reference to the data instead",
+): void {
   const bytes = byteLength(json, limit);
   if (bytes > limit) {
     throw new PayloadError(
       "FLEET_PAYLOAD_TOO_LARGE",
-      `${where}: the payload has ${bytes} bytes, the limit is ${limit}; send a reference instead, or raise maxPayloadBytes in the contract`,
+      `${where}: the payload has ${bytes} bytes, the limit is ${limit}; ${remedy}`,
     );
   }
 }
@@ -51,7 +60,8 @@ function isLossless(value: unknown, depth: number): boolean {
     for (let i = 0; i < value.length; i++) if (!isLossless(value[i], depth + 1)) return false;
     return true;
   }
-  if (value instanceof Map || value instanceof Set) return false;
+  const kind: unknown = Object.getPrototypeOf(value);
+  if (kind !== Object.prototype && kind !== null) return false;
   for (const key in value) {
     const field = (value as Record<string, unknown>)[key];
     if (field !== undefined && !isLossless(field, depth + 1)) return false;
@@ -81,9 +91,14 @@ function refuseLossy(where: string, value: unknown, path: string, depth: number)
     return;
   }
   const object = value as Record<string, unknown>;
+  if (value instanceof Date && Number.isNaN(value.getTime()))
+    fail(where, path, "an invalid Date has no JSON form");
   if (typeof object.toJSON === "function") return refuseLossy(where, object.toJSON(), path, depth + 1);
-  if (value instanceof Map || value instanceof Set)
-    fail(where, path, `a ${value.constructor.name} has no JSON form; use a plain object or an array`);
+  if (ArrayBuffer.isView(value) || NOT_JSON.some((kind) => value instanceof kind)) {
+    const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+    const hint = kind === "Promise" ? "await it" : "use a plain object, an array or a text";
+    fail(where, path, `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind} has no JSON form; ${hint}`);
+  }
   for (const key in object) {
     if (Object.hasOwn(object, key) && object[key] !== undefined)
       refuseLossy(where, object[key], `${path}/${pointerPart(key)}`, depth + 1);

@@ -11,6 +11,7 @@ export interface PushOptions {
   /** Id of the entry, 1 to 128 characters; default a new UUIDv7. */
   id?: string;
 }
+const REMEDY = "send a reference to the data instead, or raise maxPayloadBytes in the contract";
 const PUSH: OptionRules<Required<PushOptions>> = { id: text({ max: 128 }) };
 
 /**
@@ -58,7 +59,7 @@ export class StreamEmitter<S extends Schema> {
     const where = `${this.#where}: ${what}`;
     if (!checked.ok) throw payloadError(where, checked.issues);
     const json = encodePayload(where, payload);
-    checkSize(where, json, this.#contract.options.maxPayloadBytes);
+    checkSize(where, json, this.#contract.options.maxPayloadBytes, REMEDY);
     return entryTemplate(id, this.#slotId, json);
   }
 }

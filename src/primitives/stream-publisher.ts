@@ -12,7 +12,7 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export function boundsOf(contract: StreamContract): StreamBounds {
   const { maxLength, ttlSeconds, maxPayloadBytes } = contract.options;
-  return { maxLength, ttlMs: Math.round(ttlSeconds * 1000), maxPayloadBytes };
+  return { maxLength, ttlMs: Math.max(1, Math.round(ttlSeconds * 1000)), maxPayloadBytes };
 }
 
 /**
