@@ -114,6 +114,12 @@ function patternsOf(
       `nothing to run: there is no fleet.config.ts in ${options.cwd}, and no file was named; name the files of your automations, or write a fleet.config.ts: export default defineConfig({ automations: ["./automations/*.ts"] })`,
     );
   }
+  if (config.automations.length === 0) {
+    throw new FleetError(
+      "FLEET_CONFIG_INVALID",
+      'nothing to run: automations is empty; list files or globs, for example automations: ["./automations/*.ts"]',
+    );
+  }
   return { dir, list: config.automations };
 }
 
