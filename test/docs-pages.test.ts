@@ -6,6 +6,7 @@ import { transformSync } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { STREAM_DEFAULTS } from "../src/contracts/stream.ts";
 import { DEFAULT_TIMINGS } from "../src/worker/timings.ts";
+import { HEAL_CAUSES } from "../src/protocol/health.ts";
 import { runFleet } from "./support/cli.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -70,6 +71,33 @@ describe("numbers in the documents", () => {
     );
     expect(sweepMs).toBeLessThan(60_000);
   });
+
+  it("are those of the code: FLEET_TIMINGS", () => {
+    const rows = [
+      ...read("docs/operations.md").matchAll(/^\| `(\w+)` \| [^|]+ \| (\d[\d ]*|`\[.*\]`) \|$/gm),
+    ];
+    const documented = rows.map(([, name, value = ""]) => [
+      name,
+      JSON.parse(value.replaceAll(/[` ]/g, "")) as unknown,
+    ]);
+    expect(Object.fromEntries(documented)).toEqual(DEFAULT_TIMINGS);
+  });
+
+  it("are those of the code: causes, budgets and limits of healing", () => {
+    const text = read("docs/operations.md");
+    const [, table = ""] = text.split("## Healing");
+    const causes = [...table.matchAll(/^\| `([\w-]+)` \| [^|]+ \|$/gm)].map(([, cause]) => cause);
+    expect(new Set(causes)).toEqual(new Set(HEAL_CAUSES));
+    const [short, long] = DEFAULT_TIMINGS.budgets;
+    const budgets = `${short?.failures} within ${(short?.windowMs ?? 0) / 60_000} min or ${long?.failures} within a day`;
+    expect(long?.windowMs).toBe(86_400_000);
+    expect(text).toContain(`failures are counted too: ${budgets}`);
+    expect(read("docs/guarantees.md")).toContain(budgets.replace("within", "failures within"));
+    const { blockedMs, stuckMs, leaseMs } = DEFAULT_TIMINGS;
+    expect(text).toContain(`After ${blockedMs / 1000} s the process is killed.`);
+    expect(text).toContain(`(${stuckMs / 1000} by default)`);
+    expect(read("docs/guarantees.md")).toContain(`up to ${(leaseMs / 3000).toFixed(1)} s`);
+  });
 });
 
 describe("commands in the documents", () => {
@@ -81,8 +109,11 @@ describe("commands in the documents", () => {
     const documented = [...read("docs/configuration.md").matchAll(/^\| `fleet (\w+)/gm)].map(
       ([, name]) => name,
     );
-    expect(new Set(documented)).toEqual(new Set(["up", "worker", "dev", "status", "stream", "wipe"]));
-    for (const name of documented) expect(known).toContain(name);
+    const also = [...read("docs/configuration.md").matchAll(/^\| `fleet \w+.*?`, `fleet (\w+)/gm)].map(
+      ([, name]) => name,
+    );
+    expect(known.length).toBeGreaterThan(8);
+    expect(new Set([...documented, ...also])).toEqual(new Set(known));
   });
 
   it("have the options that they are said to have", async () => {
