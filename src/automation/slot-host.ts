@@ -12,7 +12,7 @@ import { Vitals } from "./vitals.ts";
 /** How often a sign of life is sent. */
 const REPORT_MS = 500;
 /** How often the leases are looked at: a process that was frozen stops its slots this soon after it goes on. */
-const GUARD_MS = 100;
+const GUARD_MS = 250;
 
 export interface SlotHostParts {
   automation: Automation;
