@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
 import type { SlotHealth } from "../protocol/health.ts";
 import type { Program } from "../protocol/program.ts";
@@ -17,10 +18,13 @@ import type { WorkerTimings } from "./timings.ts";
 
 /** How often leases, progress and limits are looked at, whether or not the store answers. */
 const GUARD_MS = 100;
-/** How long leaving may take once all slots have ended: the store may be away. */
-const LEAVE_MS = 2000;
-/** How long killed processes may take to be gone. */
-const KILLED_MS = 2000;
+/**
+ * How long the rest of a drain may take, once all slots have ended or its deadline has passed: the store may be away. With what an end
+ * of the process costs, a worker is gone 2 s after its deadline.
+ */
+const LEAVE_MS = 1500;
+/** How much of that is left for signing off, however long killing took. */
+const SIGN_OFF_MS = 500;
 
 export interface SupervisorParts {
   store: Store;
@@ -95,14 +99,16 @@ export class Supervisor {
     void member.announce().catch(() => undefined);
     await this.#hostSide.untilSettled(deadlineMs);
     const forced = this.#hostSide.hosts > 0;
+    const until = monotonicMs() + LEAVE_MS;
     if (forced) {
       log.warn("the drain's deadline has passed: killing what still runs", { slots: slots.busy() });
       this.#hostSide.killAll();
-      await this.#hostSide.untilSettled(KILLED_MS);
+      await this.#hostSide.untilSettled(LEAVE_MS - SIGN_OFF_MS);
     }
     clearInterval(this.#guard);
     const leaving = this.#storeSide.leave().then(() => this.#sayGoodbye());
-    await Promise.race([leaving, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
+    const left = Math.max(SIGN_OFF_MS, until - monotonicMs());
+    await Promise.race([leaving, new Promise((resolve) => setTimeout(resolve, left).unref())]);
     await runtime.close();
     return forced;
   }
