@@ -56,7 +56,6 @@ export function projectFiles(slots: number): Record<string, string> {
 }
 
 export interface WorkerProcess {
-  readonly id: string;
   readonly child: ChildProcess;
   readonly pid: number;
   output(): string;
@@ -66,7 +65,8 @@ export interface WorkerProcess {
 
 export interface SpawnOptions {
   cwd: string;
-  id: string;
+  /** Undefined: its default id. */
+  id: string | undefined;
   flags: readonly string[];
   timings?: Readonly<Record<string, unknown>>;
   /** Added to its environment. */
@@ -75,11 +75,15 @@ export interface SpawnOptions {
 
 /** Starts a `fleet worker`. Whoever starts it ends it. Of its output the last 200 kB are kept. */
 export function spawnWorker({ cwd, id, flags, timings = SHORT, env = {} }: SpawnOptions): WorkerProcess {
-  const child = spawn(process.execPath, [BIN, "worker", "--id", id, ...flags], {
-    cwd,
-    env: { ...plainEnvironment(), FLEET_TIMINGS: JSON.stringify(timings), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    [BIN, "worker", ...(id === undefined ? [] : ["--id", id]), ...flags],
+    {
+      cwd,
+      env: { ...plainEnvironment(), FLEET_TIMINGS: JSON.stringify(timings), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   let text = "";
   let lines = 0;
   for (const stream of [child.stdout, child.stderr]) {
@@ -89,7 +93,7 @@ export function spawnWorker({ cwd, id, flags, timings = SHORT, env = {} }: Spawn
     });
   }
   const ended = once(child, "close").then(([code]) => code as number | null);
-  return { id, child, pid: child.pid as number, output: () => text, lines: () => lines, ended };
+  return { child, pid: child.pid as number, output: () => text, lines: () => lines, ended };
 }
 
 export async function endWorker(worker: WorkerProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { createClient } from "@redis/client";
 import { openStore } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -18,6 +19,7 @@ export interface NemesisPlace {
 }
 
 const NAMESPACE = "nemesis";
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export async function redisPlace(): Promise<NemesisPlace> {
   const server = await startRedis();
@@ -54,13 +56,13 @@ export async function sqlitePlace(folder: string): Promise<NemesisPlace> {
     store,
     url,
     flags: ["--store", url, "--namespace", NAMESPACE],
-    faults: { pause: (ms) => lockFor(path, ms) },
+    faults: { pause: (ms) => lockFor(path, ms).released },
     close: () => store.close(),
   };
 }
 
 /** Another process holds the database locked for so long. */
-export async function lockFor(path: string, ms: number): Promise<void> {
+export function lockFor(path: string, ms: number): { holding: Promise<void>; released: Promise<void> } {
   const script = `
     const { DatabaseSync } = require("@photostructure/sqlite");
     const db = new DatabaseSync(process.argv[1], { timeout: 10000 });
@@ -68,12 +70,14 @@ export async function lockFor(path: string, ms: number): Promise<void> {
     console.log("locked");
     setTimeout(() => { db.exec("COMMIT"); db.close(); }, Number(process.argv[2]));`;
   const child = spawn(process.execPath, ["-e", script, path, String(ms)], {
-    cwd: process.cwd(),
+    cwd: ROOT,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const [said] = (await once(child.stdout, "data")) as [Buffer];
-  if (!String(said).includes("locked")) throw new Error(`the database was not locked: ${String(said)}`);
-  await once(child, "exit");
+  const holding = once(child.stdout, "data").then(([said]) => {
+    if (!String(said).includes("locked")) throw new Error(`the database was not locked: ${String(said)}`);
+  });
+  const released = once(child, "exit").then(async () => holding);
+  return { holding, released };
 }
 
 export async function nemesisOn(

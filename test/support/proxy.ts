@@ -30,6 +30,8 @@ export interface FaultProxy {
   cut(): void;
   /** Existing and new connections stay open, and what is sent over them in that direction is swallowed. */
   blackHole(direction?: Direction): void;
+  /** What goes to a client that subscribes is swallowed, and only that: all else works. */
+  deafen(): void;
   /** New connections are reset at once; with `cut`, existing ones too. */
   refuse(): void;
   /** Everything that goes to the client comes that much later. */
@@ -49,12 +51,13 @@ interface Link {
   server: Socket;
   hole: Direction | undefined;
   losing: "reset" | "silence" | undefined;
+  subscribes: boolean;
 }
 
 export async function startProxy(targetPort: number): Promise<FaultProxy> {
   const counts: FaultCounts = { accepted: 0, refused: 0, cut: 0, swallowed: 0, lostReplies: 0, delayed: 0 };
   const links = new Set<Link>();
-  let mode: { refuse: boolean; hole: Direction | undefined; delayMs: number } = healed();
+  let mode: Mode = healed();
   let lose: { text: string; how: "reset" | "silence" } | undefined;
 
   function drop(link: Link, count: "cut" | undefined): void {
@@ -66,6 +69,7 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
 
   function toServer(link: Link, chunk: Buffer): void {
     if (swallows(link, "to-server")) return void (counts.swallowed += chunk.length);
+    if (chunk.includes("SUBSCRIBE")) link.subscribes = true;
     if (lose !== undefined && chunk.includes(lose.text)) {
       link.losing = lose.how;
       lose = undefined;
@@ -80,6 +84,7 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
       link.hole = "to-client";
       link.losing = undefined;
     }
+    if (mode.deaf && link.subscribes) link.hole = "to-client";
     if (swallows(link, "to-client")) return void (counts.swallowed += chunk.length);
     if (mode.delayMs === 0) return void link.client.write(chunk);
     counts.delayed += 1;
@@ -90,7 +95,7 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
     client.on("error", () => undefined);
     if (mode.refuse) return refuseOne(client);
     const server = connect(targetPort, "127.0.0.1");
-    const link: Link = { client, server, hole: mode.hole, losing: undefined };
+    const link: Link = { client, server, hole: mode.hole, losing: undefined, subscribes: false };
     links.add(link);
     let reached = false;
     server.once("connect", () => {
@@ -125,6 +130,7 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
       mode = { ...healed(), hole: direction };
       for (const link of links) link.hole = direction;
     },
+    deafen: () => void (mode = { ...healed(), deaf: true }),
     refuse: () => void (mode = { ...healed(), refuse: true }),
     delay: (ms) => void (mode = { ...healed(), delayMs: ms }),
     loseReplyTo: (text, how) => void (lose = { text, how }),
@@ -138,7 +144,14 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
   return proxy;
 }
 
-const healed = () => ({ refuse: false, hole: undefined, delayMs: 0 });
+interface Mode {
+  refuse: boolean;
+  hole: Direction | undefined;
+  delayMs: number;
+  deaf: boolean;
+}
+
+const healed = (): Mode => ({ refuse: false, hole: undefined, delayMs: 0, deaf: false });
 
 function swallows({ hole }: Link, direction: Exclude<Direction, "both">): boolean {
   return hole === "both" || hole === direction;
