@@ -126,7 +126,9 @@ export class HostSide {
       case "close-host":
         return this.#hosts.close(action.host);
       case "kill-host":
-        log.warn("killing a process", { host: action.host, cause: action.cause });
+        // Said once: it is told again until it is gone.
+        if (!this.#accused.has(action.host))
+          log.warn("killing a process", { host: action.host, cause: action.cause });
         this.#accused.set(
           action.host,
           action.slots.map((slot) => slot.slotId),
