@@ -5,6 +5,7 @@ import { sleep } from "../internal/timers.ts";
 import { eventBus } from "../primitives/events.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
 import type { Streams } from "../primitives/streams.ts";
+import type { Subscription } from "../primitives/subscription.ts";
 import { slotKey } from "../protocol/spec.ts";
 import type { Store } from "../store/store.ts";
 import type { Schema } from "../contracts/schema/standard.ts";
@@ -67,7 +68,7 @@ export function slotContext(parts: SlotContextParts): Context {
     stream: (contract) => streams.consumer(contract, { signal, activity, fence, log }),
     events: {
       publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
-      subscribe: (pattern) => bus.subscribe(pattern),
+      subscribe: (pattern) => listening(bus.subscribe(pattern), activity),
     },
     loop: (options) =>
       turns(options, signal, {
@@ -83,6 +84,21 @@ export function slotContext(parts: SlotContextParts): Context {
     },
     progress: () => activity.progress(),
     state: slotState(store.registry, slot, parts.token, automation.options.state),
+  };
+}
+
+/** Waiting for an event is waiting on purpose. */
+function listening(subscription: Subscription, activity: Activity): Subscription {
+  return {
+    ...subscription,
+    next: async () => {
+      activity.waiting(true);
+      try {
+        return await subscription.next();
+      } finally {
+        activity.waiting(false);
+      }
+    },
   };
 }
 
