@@ -29,16 +29,16 @@ export interface Turn {
 }
 
 /** A small durable value of one slot, for cursors: it outlives restarts and moves between workers. */
-export interface SlotStateValue<T> {
+export interface SlotStateValue<T, Input = T> {
   /** The value kept last, or undefined. Throws `FLEET_PAYLOAD_INVALID` when it no longer fits the schema. */
   get(): Promise<T | undefined>;
-  /** Keeps a JSON value of at most 64 KiB. Throws `FLEET_LEASE_LOST` when the slot runs elsewhere by now. */
-  set(value: T): Promise<void>;
+  /** Keeps what the schema takes in, as JSON of at most 64 KiB. Throws `FLEET_LEASE_LOST` when the slot runs elsewhere by now. */
+  set(value: Input): Promise<void>;
   clear(): Promise<void>;
 }
 
 /** What user code gets. Everything here is safe to use from several concurrent parts of one slot. */
-export interface Context<Config = unknown, Output = unknown, State = unknown> {
+export interface Context<Config = unknown, Output = unknown, State = unknown, StateInput = State> {
   /** Name of the automation. */
   readonly automation: string;
   /** Fleet-wide, `0..slotCount-1`. */
@@ -67,12 +67,13 @@ export interface Context<Config = unknown, Output = unknown, State = unknown> {
   sleep(seconds: number): Promise<void>;
   /** Says that this slot gets on, where neither a turn, an emit nor a pop shows it. */
   progress(): void;
-  readonly state: SlotStateValue<State>;
+  readonly state: SlotStateValue<State, StateInput>;
 }
 
 export type OutputSchema<O> = O extends StreamContract<infer S> ? S : O extends Schema ? O : never;
 export type ContextOf<C extends Schema, O, St extends Schema> = Context<
   InferOutput<C>,
   InferInput<OutputSchema<O>>,
-  InferOutput<St>
+  InferOutput<St>,
+  InferInput<St>
 >;
