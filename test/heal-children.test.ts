@@ -1,6 +1,14 @@
 // Short (`npm test`): what user code can do to its process, and what happens then. One worker, real processes, lease 3 s.
 import { expect, test, vi } from "vitest";
-import { healFleet, measured, ms, BOUND_MS, type HealFleet, type Line } from "./support/heal-fleet.ts";
+import {
+  BOUND_MS,
+  healFleet,
+  measured,
+  ms,
+  starts,
+  type HealFleet,
+  type Line,
+} from "./support/heal-fleet.ts";
 import { PLACES } from "./support/places.ts";
 
 const BLOCKED_MS = 6000;
@@ -118,8 +126,8 @@ test("every fault of a child costs that child only, is put down to its slot and 
     const since = fleet.ledger().length;
     fleet.command(slot, name);
     const fault = await fleet.untilLine((line) => line.slot === slot && line.what === "order", since);
-    const again = await fleet.untilLine(isStart(slot), since);
-    const last = shared ? await fleet.untilLine(isStart(other), since) : again;
+    const again = await fleet.untilLine(starts(slot), since);
+    const last = shared ? await fleet.untilLine(starts(other), since) : again;
     const took = Math.max(again.at, last.at) - fault.at;
     measured(name, ms(took));
     expect({ name, inTime: took < boundMs }).toEqual({ name, inTime: true });
@@ -209,7 +217,7 @@ test("a child killed from outside, and one stopped for longer than blockedMs, he
     process.kill(pid, signal);
     const at = Date.now();
     const again = await Promise.all(
-      ["victim/0", "victim/1"].map((one) => fleet.untilLine(isStart(one), since)),
+      ["victim/0", "victim/1"].map((one) => fleet.untilLine(starts(one), since)),
     );
     const took = Math.max(...again.map((line) => line.at)) - at;
     measured(`${signal} of a child`, ms(took));
@@ -223,8 +231,6 @@ test("a child killed from outside, and one stopped for longer than blockedMs, he
   worker.signal("SIGTERM");
   expect(await worker.ended).toBe(0);
 }, 60_000);
-
-const isStart = (slot: string) => (line: Line) => line.slot === slot && line.what === "start";
 
 /** Beats per second. */
 function rateOf(beats: readonly Line[]): number {

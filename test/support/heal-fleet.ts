@@ -1,11 +1,11 @@
 // Workers with short times, automations that do harm on command, and what tells when a slot runs again.
-import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { onTestFinished, vi } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
 import type { HealRecord } from "../../src/protocol/health.ts";
 import type { Store } from "../../src/store/store.ts";
 import { makeProject, startFleet, type RunningFleet } from "./cli.ts";
-import { openPlace, type Place } from "./places.ts";
+import { openPlace, runningSlots, type Place } from "./places.ts";
 
 /** Lease 3 s, beat 0.3 s; a run of half a second forgives what was before, so one fault does not slow down the next one's heal. */
 export const QUICK = {
@@ -140,9 +140,29 @@ export function measured(what: string, value: string): void {
 
 export const ms = (value: number) => `${(value / 1000).toFixed(2)} s`;
 
-/** Appends to the ledger from outside, to mark a moment. */
-export function mark(dir: string, what: string): void {
-  const path = join(dir, "ledger.jsonl");
-  if (!existsSync(path)) throw new Error("no ledger");
-  appendFileSync(path, `${JSON.stringify({ at: Date.now(), slot: "test", worker: "", pid: 0, what })}\n`);
+/** Beginning of a run of this slot, on this worker where one is named. */
+export const starts =
+  (slot: string, worker?: string) =>
+  (line: Line): boolean =>
+    line.slot === slot && line.what === "start" && (worker === undefined || line.worker === worker);
+
+/** The time of the last of these. */
+export const lastOf = (lines: Iterable<Line>) => Math.max(...[...lines].map(({ at }) => at));
+
+/** Slots that run on a worker. */
+export async function slotsOf(fleet: HealFleet, worker: string): Promise<string[]> {
+  return [...(await runningSlots(fleet.store))]
+    .filter(([, workers]) => workers.includes(worker))
+    .map(([slot]) => slot);
+}
+
+/** Waits until each worker runs so many slots. */
+export async function untilSpread(fleet: HealFleet, wanted: Record<string, number>): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const found = await Promise.all(Object.keys(wanted).map((id) => slotsOf(fleet, id)));
+      expect(found.map((slots) => slots.length)).toEqual(Object.values(wanted));
+    },
+    { timeout: 20_000, interval: 100 },
+  );
 }
