@@ -131,7 +131,7 @@ describe("Slots", () => {
     const { slots, run, shown, actual } = table();
     run(0);
     slots.ended(SLOT, end("returned", { outcome: "returned", error: null }), 5);
-    expect(shown()?.reason).toMatch(/^the run returned; starts again in \d\.\d s$/);
+    expect(shown()?.reason).toMatch(/^the run returned; starts again after a pause of \d\.\d s$/);
     expect(actual()?.retryAt).toBeGreaterThan(5);
   });
 
