@@ -57,7 +57,9 @@ test("up makes its store, says what runs, and a signal drains it", async () => {
   await untilGone(pidIn(up.stdout()));
   expect(JSON.parse((await runFleet(["status", "--json"], { cwd })).stdout)).toMatchObject({
     workers: [{ state: "offline" }],
-    automations: [{ slot_list: [{ state: "waiting", reason: "no worker is online" }] }],
+    automations: [
+      { slot_list: [{ state: "waiting", reason: expect.stringContaining("no worker is online") }] },
+    ],
   });
 });
 
