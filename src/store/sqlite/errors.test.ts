@@ -6,7 +6,8 @@ const sqlite = (errcode: number) => Object.assign(new Error("text of SQLite"), {
 
 test.each([
   [5, "FLEET_STORE_UNAVAILABLE", true, "locked"],
-  [8, "FLEET_STORE_UNAVAILABLE", false, "read-only"],
+  [8, "FLEET_STORE_UNAVAILABLE", true, "read-only"],
+  [14, "FLEET_STORE_UNAVAILABLE", true, "cannot be opened"],
   [13, "FLEET_STORE_FAILED", true, "disk is full"],
   [10, "FLEET_STORE_FAILED", true, "disk reported an error"],
   [11, "FLEET_STORE_FAILED", false, "damaged"],

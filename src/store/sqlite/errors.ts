@@ -37,9 +37,10 @@ export function callError(error: unknown, file: string, outcome?: "unknown"): Er
     case LOCKED:
       return unavailable(file, "other processes kept it locked", { cause: error, retryable: true });
     case READONLY:
-      return unavailable(file, "it has become read-only", { cause: error });
+      // A disk that is mounted read-only for a while, as after a fault, is written to again.
+      return unavailable(file, "it has become read-only", { cause: error, retryable: true });
     case CANTOPEN:
-      return unavailable(file, "it cannot be opened any more", { cause: error });
+      return unavailable(file, "it cannot be opened any more", { cause: error, retryable: true });
     case FULL:
       return failed(file, "the disk is full: free some space; nothing of this call was written", error, true);
     case IOERR:
