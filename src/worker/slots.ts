@@ -269,7 +269,7 @@ export class Slots {
         entry,
         now,
         "backing-off",
-        `${wordsOf(record)}; starts again after a pause of ${(retryInMs / 1000).toFixed(1)} s`,
+        `${wordsOf(record)}; starts again ${retryInMs === 0 ? "at once" : `after a pause of ${(retryInMs / 1000).toFixed(1)} s`}`,
       );
     return health;
   }
