@@ -25,6 +25,11 @@ export function healLine({ at, cause, collateral, exitCode, signal, error, lived
   return { at, cause, collateral, exit_code: exitCode, signal, error, lived_seconds: livedMs / 1000 };
 }
 
+/** As a worker reports it of the last heal. */
+export function causeOf({ cause, collateral }: HealRecord): string {
+  return collateral ? `${cause} (collateral)` : cause;
+}
+
 /**
  * The slot's open circuit. Its worker's word counts, where one has the slot; else what was kept, unless somebody has recycled since:
  * what is kept is written anew only at the next heal.

@@ -3,7 +3,7 @@ import type { SlotHealth } from "../protocol/health.ts";
 import { slotKey, type DesiredAutomation, type SlotRef } from "../protocol/spec.ts";
 import { workerState, type SlotStatus, type WorkerRecord, type WorkerState } from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
-import { circuitOf, type CircuitLine, type HealLine, healLine } from "./status-health.ts";
+import { causeOf, circuitOf, type CircuitLine, type HealLine, healLine } from "./status-health.ts";
 
 /** Without a beat for more than this share of its time to live, a worker may be dead: what it said last is shown as that. */
 const SILENT_AFTER = 0.35;
@@ -189,7 +189,7 @@ function slotLine(facts: SlotFacts, health: SlotHealth | undefined, view: Known)
     iterations: report?.slot.iterations ?? 0,
     restarts: report?.slot.restarts ?? 0,
     last_error: report?.slot.lastError ?? last?.error ?? null,
-    last_cause: report?.slot.lastCause ?? last?.cause ?? null,
+    last_cause: report?.slot.lastCause ?? (last === undefined ? null : causeOf(last)),
     history: (health?.history ?? []).map(healLine),
   };
   if (report === undefined || !isPresent(report, view)) {

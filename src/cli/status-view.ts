@@ -17,10 +17,18 @@ const WORKER_COLUMNS: readonly Column<WorkerLine>[] = [
   { title: "SLOTS", align: "right", text: ({ slots, capacity }) => `${slots}/${capacity}` },
 ];
 
+/** One line of the table: a slot, or several next to each other of which there is nothing to say but the same. */
+interface Row extends SlotLine {
+  ids: string;
+}
+
+/** So many waiting slots with the same note are one line. */
+const MANY = 4;
+
 /** The column of notes needs `now`, for how long ago the last error was. */
-function slotColumns(now: number, wide: boolean): readonly Column<SlotLine>[] {
+function slotColumns(now: number, wide: boolean): readonly Column<Row>[] {
   return [
-    { title: "SLOT", align: "right", text: (slot) => String(slot.slot_id) },
+    { title: "SLOT", align: "right", text: ({ ids }) => ids },
     { title: "STATE", text: ({ state }) => state },
     { title: "FOR", align: "right", text: (slot) => age(slot.in_state_seconds) },
     { title: "WORKER", text: ({ worker }) => worker ?? "-" },
@@ -33,7 +41,7 @@ function slotColumns(now: number, wide: boolean): readonly Column<SlotLine>[] {
 }
 
 /** Of the slot's process, which it may share with other slots. */
-const PROCESS_COLUMNS: readonly Column<SlotLine>[] = [
+const PROCESS_COLUMNS: readonly Column<Row>[] = [
   { title: "PID", align: "right", text: ({ pid }) => String(pid ?? "-") },
   { title: "MEMORY", align: "right", text: ({ memory_mb: mb }) => (mb === null ? "-" : `${mb} MB`) },
   { title: "CPU", align: "right", text: ({ cpu_percent: cpu }) => (cpu === null ? "-" : `${cpu} %`) },
@@ -49,18 +57,45 @@ export function renderStatus(report: StatusReport, paint: Paint, wide = false): 
           "\n",
         );
   const columns = slotColumns(report.now, wide);
-  return `${[workers, ...report.automations.map((line) => renderAutomation(line, columns, paint))].join("\n\n")}\n`;
+  const automations = report.automations.map((line) =>
+    renderAutomation(line, rowsOf(line, report.now), columns, paint),
+  );
+  return `${[workers, ...automations].join("\n\n")}\n`;
 }
 
 function deafness({ id, deaf }: WorkerLine): string[] {
   return deaf === null ? [] : [escapeControls(`${id} is deaf: ${deaf}`)];
 }
 
-function renderAutomation(line: AutomationLine, columns: readonly Column<SlotLine>[], paint: Paint): string {
+function renderAutomation(
+  line: AutomationLine,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  paint: Paint,
+): string {
   const head = `${paint.bold(escapeControls(line.name))}  ${headline(line)}`;
-  if (line.slot_list.length === 0) return head;
-  const table = renderTable(line.slot_list, columns, paint.dim);
+  if (rows.length === 0) return head;
+  const table = renderTable(rows, columns, paint.dim);
   return `${head}\n${table.replace(/^/gm, "  ")}`;
+}
+
+function rowsOf({ slot_list: slots }: AutomationLine, now: number): Row[] {
+  const rows: Row[] = [];
+  for (let at = 0; at < slots.length;) {
+    const slot = slots[at] as SlotLine;
+    let end = at + 1;
+    while (end < slots.length && alike(slot, slots[end] as SlotLine, now)) end += 1;
+    if (end - at < MANY) end = at + 1;
+    const last = slots[end - 1] as SlotLine;
+    rows.push({ ...slot, ids: end - at === 1 ? `${slot.slot_id}` : `${slot.slot_id}-${last.slot_id}` });
+    at = end;
+  }
+  return rows;
+}
+
+function alike(a: SlotLine, b: SlotLine, now: number): boolean {
+  const same = a.worker === b.worker && a.iterations === b.iterations && a.restarts === b.restarts;
+  return a.state === "waiting" && b.state === "waiting" && same && note(a, now) === note(b, now);
 }
 
 function headline({ slots, running, paused, generation }: AutomationLine): string {
@@ -89,7 +124,7 @@ function lastError({ state, reason, last_cause, last_error, history }: SlotLine,
   if (state === "circuit-open" && reason !== null) return "";
   const at = history[0]?.at;
   const when = at === undefined ? "" : ` ${duration(now - at)} ago`;
-  const cause = last_cause === null ? "" : ` (${last_cause})`;
+  const cause = last_cause === null ? "" : ` (${last_cause.replace(/ \((.*)\)$/, ", $1")})`;
   return `last error${when}${cause}${last_error === null ? "" : `: ${firstLine(last_error)}`}`;
 }
 

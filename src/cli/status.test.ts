@@ -223,7 +223,9 @@ test("a slot's heals and its process", () => {
   ]);
   const wide = renderStatus(report, PLAIN, true).split("\n");
   expect(wide.at(-3)).toMatch(/RESTARTS {2}PID {2}MEMORY {2}CPU {3}LAG {2}NOTE$/);
-  expect(wide.at(-2)).toMatch(/ 99 {3}80 MB {2}3 % {2}7 ms {2}last error 2 s ago \(killed\): Error: boom$/);
+  expect(wide.at(-2)).toMatch(
+    / 99 {3}80 MB {2}3 % {2}7 ms {2}last error 2 s ago \(killed, collateral\): Error: boom$/,
+  );
 });
 
 test("an open circuit: its worker's word, else what was kept unless it was recycled since", () => {
@@ -319,6 +321,26 @@ test("as text", () => {
     "     1  backing-off       2 s  w1              42         -         1  restarts in 4 s; last error 2 s ago (failed): boom",
     "     2  running      1 m 30 s  w1              42     waits         1",
     "",
+  ]);
+});
+
+test("slots that wait for one and the same thing are one line", () => {
+  const text = renderStatus(
+    statusReport(
+      view({
+        slots: 300,
+        workers: [worker("w1", { slots: [slot(2)], capacity: 1 })],
+        leases: [lease(2, "w1")],
+      }),
+    ),
+    PLAIN,
+  );
+  const full = 'no room: the workers that know "pinger" are at their capacity';
+  expect(text.split("\n").slice(5, -1)).toEqual([
+    `      0  waiting         -  -                0         -         0  ${full}`,
+    `      1  waiting         -  -                0         -         0  ${full}`,
+    "      2  running  1 m 30 s  w1              42         -         1",
+    `  3-299  waiting         -  -                0         -         0  ${full}`,
   ]);
 });
 

@@ -94,6 +94,10 @@ test.each<[string, Case]>([
     { verb: "recycle", before: BASE, desired: recycle(BASE), health: { "a/0": BROKEN, "a/2": BROKEN } },
   ],
   [
+    '"a" is recycled; its slot will move to a fresh process (generation 6).',
+    { verb: "recycle", before: to(1), desired: recycle(to(1)) },
+  ],
+  [
     'Slot 2 of "a" is recycled; it will move to a fresh process (generation 5). The open circuit of slot 2 is closed: it starts again.',
     {
       verb: "recycle",

@@ -64,7 +64,9 @@ const DONE: Record<Verb, (result: Steered, before: DesiredAutomation) => string>
   resume: ({ name, desired }) => `"${name}" is resumed; its ${slots(desired.slots)} will start`,
   recycle: ({ name, slotId, desired }) =>
     slotId === undefined
-      ? `"${name}" is recycled; its ${slots(desired.slots)} will move to fresh processes, one by one`
+      ? desired.slots === 1
+        ? `"${name}" is recycled; its slot will move to a fresh process`
+        : `"${name}" is recycled; its ${slots(desired.slots)} will move to fresh processes, one by one`
       : `Slot ${slotId} of "${name}" is recycled; it will move to a fresh process`,
 };
 
