@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { FleetError } from "../errors.ts";
 import { Gather, type GatherOptions } from "./gather.ts";
 
 /** A gather whose batches settle when the test says so. */
@@ -130,5 +131,37 @@ describe("Gather", () => {
     await expect(added).rejects.toThrow("no");
     await waiting;
     expect(flushed).toBe(true);
+  });
+
+  it("lets those behind a call that ran into its deadline fail with it, and those that came later go on", async () => {
+    const { gather, batches } = setup({ maxItems: 1 });
+    const failed: string[] = [];
+    const add = (item: string) =>
+      gather.add(item).catch((error: Error) => failed.push(`${item}: ${error.message}`));
+    const early = [add("a"), add("b"), add("c")];
+    await tick();
+    const later = add("d");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    batches[0]?.settle(new FleetError("FLEET_STORE_UNAVAILABLE", "away", { outcome: "unknown" }));
+    await Promise.all(early);
+    const why = "not sent, because the store did not serve the call before it: away";
+    expect(failed).toEqual(["a: away", `b: ${why}`, `c: ${why}`]);
+    await tick();
+    expect(batches.map(({ items }) => items)).toEqual([["a"], ["d"]]);
+    batches[1]?.settle();
+    await later;
+    expect(failed).toHaveLength(3);
+    await gather.flushed();
+  });
+
+  it("tries each batch where the one before was refused at once", async () => {
+    const { gather, batches } = setup({ maxItems: 1 });
+    const first = gather.add("a");
+    const second = gather.add("b");
+    await tick();
+    batches[0]?.settle(new FleetError("FLEET_STORE_UNAVAILABLE", "not now"));
+    await expect(first).rejects.toThrow("not now");
+    batches[1]?.settle();
+    await second;
   });
 });

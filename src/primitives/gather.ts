@@ -1,4 +1,5 @@
-import { FleetError } from "../errors.ts";
+import { FleetError, isFleetError } from "../errors.ts";
+import { monotonicMs } from "../internal/timers.ts";
 
 export interface GatherOptions<T> {
   /** Sends one batch; called again only after it has settled, so batches keep their order. */
@@ -12,6 +13,9 @@ export interface GatherOptions<T> {
   maxWaitingBytes: number;
 }
 
+/** A call that failed sooner was refused; one that failed later ran into its deadline. */
+const SLOW_MS = 250;
+
 /** Taken at load, so that tests with fake timers do not stop it. */
 const soon = setImmediate;
 
@@ -21,6 +25,7 @@ const DONE = Promise.resolve();
 interface Batch<T> {
   items: T[];
   bytes: number;
+
   settled: Promise<void>;
   resolve: () => void;
   reject: (error: unknown) => void;
@@ -96,10 +101,32 @@ export class Gather<T> {
     if (batch === undefined) return;
     this.#sending = true;
     this.#waitingBytes -= batch.bytes;
+    const sentAt = monotonicMs();
+    const behind = this.#waiting.length;
     this.#options.send(batch.items).then(
       () => this.#settled(batch.resolve),
-      (error: unknown) => this.#settled(() => batch.reject(error)),
+      (error: unknown) => {
+        const late = monotonicMs() - sentAt >= SLOW_MS ? this.#giveUp(behind, error) : [];
+        this.#settled(() => {
+          batch.reject(error);
+          for (const reject of late) reject();
+        });
+      },
     );
+  }
+
+  /**
+   * A call ran into its deadline: the batches that stood behind it all that time have waited as long and fail too, unsent. Else a
+   * thousand of them would each run into a deadline, one after the other.
+   */
+  #giveUp(behind: number, error: unknown): (() => void)[] {
+    if (!isFleetError(error, "FLEET_STORE_UNAVAILABLE")) return [];
+    const message = `not sent, because the store did not serve the call before it: ${error.message}`;
+    return this.#waiting.splice(0, behind).map((batch) => {
+      this.#waitingBytes -= batch.bytes;
+      const unsent = new FleetError("FLEET_STORE_UNAVAILABLE", message, { retryable: true, cause: error });
+      return () => batch.reject(unsent);
+    });
   }
 
   #settled(answer: () => void): void {
