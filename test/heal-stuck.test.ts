@@ -30,7 +30,7 @@ test("a slot without progress is stopped, one that overlooks that is killed, one
     }),
     "fleet.config.ts": config(["hung", "deaf", "patient"], { patient: 5 }),
   });
-  const worker = fleet.worker("w");
+  const worker = fleet.worker("w", { args: ["--drain-seconds", "1"] });
   for (const [slot, cause, graceMs] of [
     ["hung/0", "stuck", 0],
     ["deaf/0", "would-not-stop", 1000],
@@ -50,7 +50,7 @@ test("a slot without progress is stopped, one that overlooks that is killed, one
   expect(fleet.lines("patient", "start")).toHaveLength(5);
   expect(Object.keys(await fleet.store.registry.slotHealth()).toSorted()).toEqual(["deaf/0", "hung/0"]);
   worker.signal("SIGTERM");
-  await worker.ended;
+  expect(await worker.ended).toBe(5);
 }, 60_000);
 
 test.each([

@@ -19,8 +19,7 @@ describe.each(PLACES)("on $name", (place) => {
     const fleet = await healFleet(place, TICKER);
     const one = fleet.worker("one");
     await untilSpread(fleet, { one: 4 });
-    // With a longer lease: when it is killed, its slots are held for longer than its successor may take.
-    const two = fleet.worker("two", { timings: { leaseMs: 15_000 } });
+    const two = fleet.worker("two");
     await untilSpread(fleet, { one: 2, two: 2 });
     const same = fleet.worker("one");
     expect(await same.ended).toBe(1);
@@ -38,14 +37,20 @@ describe.each(PLACES)("on $name", (place) => {
     expect(lastOf(taken) - killed).toBeLessThan(BOUND_MS);
     await vi.waitFor(() => expect(children.filter(isAlive)).toEqual([]), { timeout: 5000 });
 
-    const left = descendants(two.pid);
+    two.signal("SIGTERM");
+    expect(await two.ended).toBe(0);
+
+    // Alone, and with a long lease: when it is killed, its slots are held for longer than its successor may take.
+    const alone = fleet.worker("alone", { timings: { leaseMs: 30_000 } });
+    await untilSpread(fleet, { alone: 4 });
+    const left = descendants(alone.pid);
     since = fleet.ledger().length;
-    two.signal("SIGKILL");
-    await two.ended;
-    const again = fleet.worker("two");
-    const runs = await Promise.all(SLOTS.map((slot) => fleet.untilLine(starts(slot, "two"), since)));
+    alone.signal("SIGKILL");
+    await alone.ended;
+    const again = fleet.worker("alone");
+    const runs = await Promise.all(SLOTS.map((slot) => fleet.untilLine(starts(slot, "alone"), since)));
     const { workers } = await fleet.store.registry.view();
-    const record = workers.find(({ id }) => id === "two");
+    const record = workers.find(({ id }) => id === "alone");
     expect(record).toMatchObject({ generation: 2, pid: again.pid });
     // Without waiting for the lease of its predecessor. How long the command takes to load the project is not meant.
     const took = lastOf(runs) - (record?.startedAt ?? 0);
