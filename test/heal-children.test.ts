@@ -9,7 +9,7 @@ import {
   type HealFleet,
   type Line,
 } from "./support/heal-fleet.ts";
-import { PLACES } from "./support/places.ts";
+import { PLACES, slotStatus } from "./support/places.ts";
 
 const BLOCKED_MS = 6000;
 const VICTIM = `
@@ -132,9 +132,10 @@ test("every fault of a child costs that child only, is put down to its slot and 
     measured(name, ms(took));
     expect({ name, inTime: took < boundMs }).toEqual({ name, inTime: true });
     await allRun(fleet);
-    await vi.waitFor(async () =>
-      expect(await fleet.lastHeal(slot)).toMatchObject({ cause, collateral: false, ...expected }),
-    );
+    await vi.waitFor(async () => {
+      expect(await fleet.lastHeal(slot)).toMatchObject({ cause, collateral: false, ...expected });
+      expect(await slotStatus(fleet.store, "victim", guilty)).toMatchObject({ lastCause: cause });
+    });
     const others = await fleet.lastHeal(other);
     const now = runsOf(fleet);
     expect({

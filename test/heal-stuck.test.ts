@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { healFleet, measured, ms, starts, type HealFleet } from "./support/heal-fleet.ts";
+import { BOUND_MS, healFleet, measured, ms, starts, type HealFleet } from "./support/heal-fleet.ts";
 import { PLACES, runningSlots, slotStatus, type Place } from "./support/places.ts";
 
 const SQLITE = PLACES[0] as Place;
@@ -16,7 +16,8 @@ test("a slot without progress is stopped, one that overlooks that is killed, one
     }),
     "deaf.ts": automation("deaf", {
       options: "stuckSeconds: 1,",
-      body: "await new Promise(() => setInterval(() => undefined, 1000));",
+      body: `if (ctx.slotId === 1) await ctx.sleep(600);
+        else await new Promise(() => setInterval(() => undefined, 1000));`,
     }),
     "patient.ts": automation("patient", {
       options: "stuckSeconds: 1,",
@@ -28,7 +29,7 @@ test("a slot without progress is stopped, one that overlooks that is killed, one
         if (ctx.slotId === 3) for await (const item of ctx.stream(OUT));
         if (ctx.slotId === 4) while (!ctx.signal.aborted) { await new Promise((resolve) => setTimeout(resolve, 300)); ctx.progress(); }`,
     }),
-    "fleet.config.ts": config(["hung", "deaf", "patient"], { patient: 5 }),
+    "fleet.config.ts": config(["hung", "deaf", "patient"], { patient: 5, deaf: 2 }),
   });
   const worker = fleet.worker("w", { args: ["--drain-seconds", "1"] });
   for (const [slot, cause, graceMs] of [
@@ -44,11 +45,16 @@ test("a slot without progress is stopped, one that overlooks that is killed, one
       expect(await fleet.lastHeal(slot)).toMatchObject({ cause, collateral: false }),
     );
   }
+  expect(await fleet.lastHeal("deaf/1")).toMatchObject({ cause: "would-not-stop", collateral: true });
   expect(fleet.lines("hung/0", "stopped")[0]).toMatchObject({ reason: "stuck" });
   expect(fleet.lines("deaf/0", "start")[0]?.pid).not.toBe(fleet.lines("deaf/0", "start")[1]?.pid);
   await fleet.untilLine(() => Date.now() - (fleet.lines("patient", "start")[0]?.at ?? Date.now()) > 4000);
   expect(fleet.lines("patient", "start")).toHaveLength(5);
-  expect(Object.keys(await fleet.store.registry.slotHealth()).toSorted()).toEqual(["deaf/0", "hung/0"]);
+  expect(Object.keys(await fleet.store.registry.slotHealth()).toSorted()).toEqual([
+    "deaf/0",
+    "deaf/1",
+    "hung/0",
+  ]);
   worker.signal("SIGTERM");
   expect(await worker.ended).toBe(5);
 }, 60_000);
@@ -104,6 +110,29 @@ test.each([
   },
   60_000,
 );
+
+test("a process that grows far above maxMemoryMb is killed at once, and that counts as a crash", async () => {
+  const fleet = await healFleet(SQLITE, {
+    "glutton.ts": automation("glutton", {
+      options: "recycle: { maxMemoryMb: 150 },",
+      // Once: its second run is modest.
+      body: `if (order(ctx) === "eat") globalThis.kept = Array.from({ length: 400 }, () => Buffer.alloc(1e6, 1));
+        await ctx.sleep(600);`,
+    }),
+    "fleet.config.ts": config(["glutton"], {}),
+  });
+  fleet.command("glutton/0", "eat");
+  const worker = fleet.worker("w");
+  const first = await fleet.untilLine(starts("glutton/0"));
+  const second = await fleet.untilLine((line) => starts("glutton/0")(line) && line.pid !== first.pid);
+  measured("400 MB with maxMemoryMb 150: runs again after", ms(second.at - first.at));
+  expect(second.at - first.at).toBeLessThan(BOUND_MS);
+  await vi.waitFor(async () =>
+    expect(await fleet.lastHeal("glutton/0")).toMatchObject({ cause: "out-of-memory", signal: "SIGKILL" }),
+  );
+  worker.signal("SIGTERM");
+  expect(await worker.ended).toBe(0);
+}, 60_000);
 
 test("an automation that dies for ever starts ever more rarely, until its circuit opens; the worker idles", async () => {
   // All times a fifth of the real ones or less: it lives 0.3 s, the back-off begins with 0.2 s, the budget is 7 in a minute.
