@@ -1,4 +1,6 @@
 import { FleetError, messageOf } from "../../errors.ts";
+import { Throttle } from "../../internal/log.ts";
+import { monotonicMs } from "../../internal/timers.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { StoreOptions } from "../store.ts";
 import type { Keys } from "./keys.ts";
@@ -40,6 +42,7 @@ export async function openIdentity(
   };
 
   let id = await settle(uuidv7());
+  const trouble = new Throttle(10_000);
   return {
     get id() {
       return id;
@@ -54,7 +57,9 @@ export async function openIdentity(
         });
         id = present;
       } catch (error) {
-        log?.("warn", `could not look at the fleet's id: ${messageOf(error)}`);
+        trouble.pass(monotonicMs(), () =>
+          log?.("warn", `could not look at the fleet's id: ${messageOf(error)}`),
+        );
       }
     },
   };

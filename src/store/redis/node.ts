@@ -4,6 +4,7 @@
  */
 import { ErrorReply } from "@redis/client";
 import type { FleetError } from "../../errors.ts";
+import { Throttle } from "../../internal/log.ts";
 import { monotonicMs } from "../../internal/timers.ts";
 import type { Call, Calls } from "./calls.ts";
 import type { Connection } from "./connection.ts";
@@ -29,6 +30,7 @@ export interface NodeOptions {
 
 /** How long to wait before a call is sent again that the server could not serve for the moment. */
 const PARK_MS = 50;
+const NOTE_MS = 10_000;
 
 export class Node {
   readonly address: Address;
@@ -36,6 +38,9 @@ export class Node {
   readonly #kept: KeptConnection;
   #wasUp = false;
   #lastRenewal = 0;
+  /** A server that refuses writes for long is connected to anew every second: that is not said every time. */
+  readonly #lostNote = new Throttle(NOTE_MS);
+  readonly #backNote = new Throttle(NOTE_MS);
 
   constructor(options: NodeOptions) {
     this.#options = options;
@@ -47,13 +52,19 @@ export class Node {
       onUp: () => {
         const first = !this.#wasUp;
         this.#wasUp = true;
-        if (!first) log("info", `connected to the store ${target.shown} again`);
+        if (!first)
+          this.#backNote.pass(monotonicMs(), () =>
+            log("info", `connected to the store ${target.shown} again`),
+          );
         options.onUp(this, first);
       },
       onLost: (connection, why) => {
         calls.trouble = { text: why };
         const again = calls.takeBack(connection, why);
-        if (!calls.isClosed) log("warn", `lost the connection to the store ${target.shown}: ${why}`);
+        if (!calls.isClosed)
+          this.#lostNote.pass(monotonicMs(), () =>
+            log("warn", `lost the connection to the store ${target.shown}: ${why}`),
+          );
         for (const call of again) options.submit(call);
       },
       onFailure: (error) => options.onFailure(this, error),
