@@ -91,7 +91,11 @@ export class Leader {
       return;
     this.#placedAt = undefined;
     const outcome = await registry.putAssignments({ assignments: next, token: this.#token });
-    if (outcome === "not-leader") this.#token = undefined;
+    if (outcome === "not-leader") {
+      // The store may have come back empty: then nobody leads.
+      this.#token = undefined;
+      this.#nextElection = 0;
+    }
   }
 
   async #sweep(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Log } from "../internal/log.ts";
+import { Throttle, type Log } from "../internal/log.ts";
 import { machineMs, monotonicMs } from "../internal/timers.ts";
 import type { SlotHealth } from "../protocol/health.ts";
 import type { FromHost } from "../protocol/host.ts";
@@ -10,7 +10,7 @@ import { Hosts, type HostEnd } from "./hosts.ts";
 import { reconcile, type Action } from "./reconcile.ts";
 import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
-import { epochKeyOf, recyclesOf } from "./wanted.ts";
+import { epochKeyOf, possibleHosts, recyclesOf } from "./wanted.ts";
 
 export interface HostSideParts {
   books: Books;
@@ -32,6 +32,9 @@ export class HostSide {
   readonly #accused = new Map<string, number[]>();
   /** Until when each host was told that it may go on. */
   readonly #toldUntil = new Map<string, number>();
+  /** Since when each host has had no slot. */
+  #idleSince = new Map<string, number>();
+  readonly #storeLost = new Throttle(10_000);
   #settled: (() => void)[] = [];
 
   constructor(parts: HostSideParts) {
@@ -71,6 +74,7 @@ export class HostSide {
     const { books } = this.#parts;
     const now = monotonicMs();
     const { wanted, unwanted, awaited } = books.plan();
+    for (const key of this.#lingering(now)) awaited.add(key);
     const { draining } = books.member;
     const slots = books.slots.actual(now, (automation) => books.stuckMs(automation));
     for (const slot of slots) {
@@ -113,6 +117,23 @@ export class HostSide {
       });
       this.act();
     });
+  }
+
+  /**
+   * Hosts without slots that stay for the length of a lease, as slots may be given back to them soon: after the store came back empty,
+   * say, when all is placed anew.
+   */
+  #lingering(now: number): string[] {
+    const { books } = this.#parts;
+    const idle = this.#hosts
+      .actual(now)
+      .filter(({ key, state }) => state !== "closing" && books.slots.on(key).length === 0)
+      .map(({ key }) => key);
+    this.#idleSince = new Map(idle.map((key) => [key, this.#idleSince.get(key) ?? now]));
+    const recent = idle.filter((key) => now - (this.#idleSince.get(key) ?? now) < books.timings.leaseMs);
+    if (recent.length === 0 || books.member.draining || books.member.standsBy) return [];
+    const possible = possibleHosts(books.program, books.view?.desired ?? {}, books.epochs);
+    return recent.filter((key) => possible.has(key));
   }
 
   #carryOut(action: Action, now: number): void {
@@ -189,6 +210,10 @@ export class HostSide {
         break;
       case "ended": {
         const { outcome, error } = message;
+        if (outcome === "store-lost")
+          this.#storeLost.pass(now, () =>
+            log.warn("slots end because the store is away; they start again", { automation, error }),
+          );
         const cause = outcome === "stopped" || outcome === "config-invalid" ? null : outcome;
         this.#onSlotEnd(at(message.slotId), {
           outcome,
@@ -233,7 +258,7 @@ export class HostSide {
     const { books, log, ended } = this.#parts;
     const seen = books.member.draining ? { ...end, cause: null } : end;
     const health = books.slots.ended(slot, seen, monotonicMs());
-    if (health !== undefined || end.outcome === "config-invalid") {
+    if ((health !== undefined && end.outcome !== "store-lost") || end.outcome === "config-invalid") {
       const cause = health?.history[0]?.cause ?? end.outcome;
       log.error(`${slotKey(slot)} has ended`, { cause, error: end.error });
     }

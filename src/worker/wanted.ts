@@ -80,6 +80,23 @@ function wantedSlot(
   };
 }
 
+/** Keys of all hosts that slots of this program would run on, wherever they are assigned now. */
+export function possibleHosts(
+  program: Program,
+  desired: FleetView["desired"],
+  epochs: ReadonlyMap<string, number>,
+): Set<string> {
+  const keys = new Set<string>();
+  for (const entry of program.automations) {
+    const automation = entry.manifest.name;
+    const wanted = desired[automation];
+    if (wanted === undefined || wanted.paused) continue;
+    for (let slotId = 0; slotId < wanted.slots; slotId++)
+      keys.add(hostKeyOf(placeOf(entry, { automation, slotId }, wanted, epochs)));
+  }
+  return keys;
+}
+
 /** What decides on which host a slot runs. */
 function placeOf(
   program: ProgramAutomation,
