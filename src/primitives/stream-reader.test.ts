@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { defineStream } from "../contracts/stream.ts";
-import { SILENT } from "../internal/log.ts";
+import { SILENT, Throttle } from "../internal/log.ts";
 import type { StreamStore } from "../store/store.ts";
 import { IdlePoller } from "./idle-poller.ts";
 import { StreamReader } from "./stream-reader.ts";
@@ -17,12 +17,11 @@ it("lets the process go on when a loop pops and pops after the end", async () =>
   };
   const watch = () => ({ ready: Promise.resolve(), close: () => Promise.resolve() });
   const waiters = new StreamWaiters(watch, new IdlePoller(1000));
-  const reader = new StreamReader(
-    store as unknown as StreamStore,
-    defineStream("s", z.number()),
+  const reader = new StreamReader(store as unknown as StreamStore, defineStream("s", z.number()), {
     waiters,
-    SILENT,
-  );
+    log: SILENT,
+    quietly: new Throttle(1000),
+  });
   const timer = { fired: false };
   setTimeout(() => (timer.fired = true), 1);
   for (let turn = 0; turn < 10_000 && !timer.fired; turn++) {

@@ -3,7 +3,7 @@ import type { InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { isFleetError, messageOf } from "../errors.ts";
 import { backoffMs } from "../internal/backoff.ts";
-import { Throttle, type Log } from "../internal/log.ts";
+import type { Log, Throttle } from "../internal/log.ts";
 import { monotonicMs, sleep } from "../internal/timers.ts";
 import { decodeEnvelope, type Envelope } from "../protocol/envelope.ts";
 import type { QuarantinedEntry, StreamStore } from "../store/store.ts";
@@ -33,13 +33,18 @@ export class StreamReader<S extends Schema> {
   readonly #contract: StreamContract<S>;
   readonly #waiters: StreamWaiters;
   readonly #log: Log;
-  readonly #quietly = new Throttle(5000);
+  readonly #quietly: Throttle;
 
-  constructor(store: StreamStore, contract: StreamContract<S>, waiters: StreamWaiters, log: Log) {
+  constructor(
+    store: StreamStore,
+    contract: StreamContract<S>,
+    { waiters, log, quietly }: { waiters: StreamWaiters; log: Log; quietly: Throttle },
+  ) {
     this.#store = store;
     this.#contract = contract;
     this.#waiters = waiters;
     this.#log = log;
+    this.#quietly = quietly;
   }
 
   async pop({ n, waitMs, signal, fence }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { Schema } from "../contracts/schema/standard.ts";
 import { isStreamContract, type StreamContract } from "../contracts/stream.ts";
 import { FleetError, messageOf } from "../errors.ts";
-import type { Log } from "../internal/log.ts";
+import { Throttle, type Log } from "../internal/log.ts";
 import type { Store } from "../store/store.ts";
 import { IdlePoller } from "./idle-poller.ts";
 import {
@@ -19,6 +19,8 @@ import { StreamWaiters } from "./stream-waiters.ts";
 
 /** How often expired entries of the streams that this process pushes to are cleared away. Bounds their memory to 60 s. */
 const SWEEP_MS = 30_000;
+/** How often trouble with one stream is said. */
+const SAY_MS = 5000;
 
 export interface StreamsOptions {
   log: Log;
@@ -36,6 +38,8 @@ export class Streams {
   readonly #poller: IdlePoller;
   readonly #publishers = new Map<string, StreamPublisher>();
   readonly #waiters = new Map<string, StreamWaiters>();
+  /** Shared by all handles of a stream: code that makes one for each pop must not flood the log. */
+  readonly #quietly = new Map<string, Throttle>();
   #sweeper: ReturnType<typeof setInterval> | undefined;
   readonly #over = new AbortController();
   /** For each signal of a consumer the one that also aborts when all this is closed. */
@@ -123,7 +127,9 @@ export class Streams {
       waiters = new StreamWaiters((onHint) => this.#store.streams.watch({ stream }, onHint), this.#poller);
       this.#waiters.set(stream, waiters);
     }
-    return new StreamReader(this.#store.streams, contract, waiters, log);
+    let quietly = this.#quietly.get(stream);
+    if (quietly === undefined) this.#quietly.set(stream, (quietly = new Throttle(SAY_MS)));
+    return new StreamReader(this.#store.streams, contract, { waiters, log, quietly });
   }
 
   async #sweep(): Promise<void> {
