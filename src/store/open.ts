@@ -5,7 +5,7 @@ import { redactUrl } from "../internal/redact.ts";
 import type { Store, StoreOptions } from "./store.ts";
 
 const FORMS =
-  "sqlite:path/to/fleet.db, sqlite::memory:, redis://[user:password@]host[:port][/database], rediss://…, redis+cluster://host:port, redis+sentinel://host:port/master-name";
+  "sqlite:path/to/fleet.db, sqlite::memory:, redis://[user:password@]host[:port][/database], rediss://…, redis+cluster://host:port";
 
 function isFunction(value: unknown): value is (...args: never[]) => unknown {
   return typeof value === "function";
