@@ -29,6 +29,10 @@ export default defineContinuous("steady", {
     say("end");
   },
 });`;
+const APART = STEADY.replace('"steady", {', '"apart", { isolate: "slot",').replace(
+  /console\.log\(.*\);/,
+  "undefined;",
+);
 const CRASHER = `
 import { existsSync } from "node:fs";
 import { defineContinuous } from "fleet-framework";
@@ -84,7 +88,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
       worker.signal("SIGTERM");
       expect(await worker.ended).toBe(0);
     };
-    return { cwd, fleet, status, store, worker, close };
+    return { cwd, flags: place.flags, fleet, status, store, worker, close };
   };
 
   test("scale, pause and resume: the slots follow, and the status says so", async () => {
@@ -151,11 +155,16 @@ describe.each(PLACES)("on $name", ({ at }) => {
   });
 
   test("recycle: every slot moves to a fresh process, one by one and never all down at once", async () => {
-    const { fleet, status, worker, close } = await setUp({ steady: { slots: 4 } }, { "a.auto.ts": STEADY });
-    await vi.waitFor(async () => expect((await status("steady")).running).toBe(4), {
-      timeout: 20_000,
-      interval: 200,
-    });
+    const { fleet, status, worker, close } = await setUp(
+      { steady: { slots: 4 }, apart: { slots: 2 } },
+      { "a.auto.ts": STEADY, "c.auto.ts": APART },
+    );
+    await vi.waitFor(
+      async () => {
+        expect([(await status("steady")).running, (await status("apart")).running]).toEqual([4, 2]);
+      },
+      { timeout: 20_000, interval: 200 },
+    );
     const pids = (lines: Awaited<ReturnType<typeof status>>) =>
       lines.slot_list.map(({ pid }) => pid as number);
     const [old = 0, ...rest] = pids(await status("steady"));
@@ -186,11 +195,18 @@ describe.each(PLACES)("on $name", ({ at }) => {
     const together = new Set(pids(await status("steady")));
     expect(together.size).toBe(1);
     expect([fresh, apart[2]].some((pid) => together.has(pid as number))).toBe(false);
+
+    // Processes of single slots are recycled each for itself, and nobody else's.
+    const own = pids(await status("apart"));
+    expect((await fleet("recycle", "apart", "--wait", "30")).code).toBe(0);
+    const anew = pids(await status("apart"));
+    expect(new Set([...own, ...anew, ...together]).size).toBe(5);
+    expect(new Set(pids(await status("steady")))).toEqual(together);
     await close();
   });
 
   test("a circuit opens for a crash loop, is shown with its reason and closes by a recycle", async () => {
-    const { cwd, fleet, status, store, worker, close } = await setUp(
+    const { cwd, flags, fleet, status, store, worker } = await setUp(
       { crasher: { slots: 1 }, steady: { slots: 1 } },
       { "a.auto.ts": STEADY, "b.auto.ts": CRASHER },
     );
@@ -220,6 +236,17 @@ describe.each(PLACES)("on $name", ({ at }) => {
     expect(late.stderr).toContain(`slot 0: circuit-open (${reason})`);
     expect(await status("steady")).toMatchObject({ running: 1, slot_list: [{ restarts: 0, history: [] }] });
 
+    // A restart of the worker does not close it.
+    worker.signal("SIGTERM");
+    expect(await worker.ended).toBe(0);
+    const again = startFleet(["worker", ...flags], { cwd, env });
+    await again.until((text) => text.includes("begin 0"));
+    await vi.waitFor(
+      async () => expect(await slotStatus(store, "crasher")).toMatchObject({ state: "circuit-open", reason }),
+      { timeout: 20_000, interval: 100 },
+    );
+    expect((await status("crasher")).slot_list[0]?.history).toHaveLength(4);
+
     writeInto(cwd, "mended", "");
     const closed = await fleet("recycle", "crasher", "--wait", "20");
     expect(closed).toMatchObject({ code: 0, stderr: "" });
@@ -228,7 +255,9 @@ describe.each(PLACES)("on $name", ({ at }) => {
       running: 1,
       slot_list: [{ state: "running", reason: null, circuit: null, last_cause: "failed" }],
     });
-    expect(said(worker).filter(({ what }) => what === "end")).toEqual([]);
-    await close();
+    expect(said(again).filter(({ what }) => what === "end")).toEqual([]);
+    await store.close();
+    again.signal("SIGTERM");
+    expect(await again.ended).toBe(0);
   });
 });
