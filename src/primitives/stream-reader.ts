@@ -48,7 +48,7 @@ export class StreamReader<S extends Schema> {
   }
 
   async pop({ n, waitMs, signal, fence }: PopArgs): Promise<Envelope<InferOutput<S>>[]> {
-    if (waitMs <= 0) return this.#popFitting(n, fence);
+    if (waitMs <= 0) return this.#popFitting(n, signal, fence);
     if (isAborted(signal)) {
       await sleep(Math.min(waitMs, ENDED_MS));
       return [];
@@ -58,7 +58,7 @@ export class StreamReader<S extends Schema> {
     try {
       for (let failures = 0; !isAborted(signal);) {
         try {
-          const found = await this.#popFitting(n, fence);
+          const found = await this.#popFitting(n, signal, fence);
           failures = 0;
           if (found.length > 0) {
             this.#waiters.passOn();
@@ -89,15 +89,19 @@ export class StreamReader<S extends Schema> {
     return this.#store.length({ stream: this.#contract.name });
   }
 
-  /** Pops until something fits or nothing is left. */
-  async #popFitting(n: number, fence?: () => void): Promise<Envelope<InferOutput<S>>[]> {
+  /** Pops until something fits, nothing is left, or the end has come: what does not fit can come faster than it is put aside. */
+  async #popFitting(
+    n: number,
+    signal: AbortSignal | undefined,
+    fence?: () => void,
+  ): Promise<Envelope<InferOutput<S>>[]> {
     for (;;) {
       fence?.();
       const raws = await this.#store.pop({ stream: this.#contract.name, n });
       if (raws.length === 0) return [];
       const { good, bad } = await this.#sort(raws);
       if (bad.length > 0) await this.#setAside(bad);
-      if (good.length > 0) return good;
+      if (good.length > 0 || isAborted(signal)) return good;
     }
   }
 
