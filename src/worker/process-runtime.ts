@@ -1,4 +1,5 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
@@ -27,6 +28,8 @@ const ALWAYS = [
   "SystemRoot",
 ];
 const TAIL = 4000;
+/** How long the end of a child's standard error is waited for, after the child has ended. */
+const LAST_WORDS_MS = 200;
 
 const CHILD = fileURLToPath(new URL("./child-main.js", import.meta.url));
 
@@ -56,6 +59,7 @@ export function processRuntime(
         serialization: "json",
       });
       const stderr = passThrough(child);
+      const closed = new Promise((resolve) => child.once("close", resolve));
       let over = false;
       const end = (code: number | null, signal: string | null) => {
         if (over) return;
@@ -63,10 +67,11 @@ export function processRuntime(
         const lastSlot = flight.read();
         flight.close();
         killGroup(child);
-        const done = reap(mark).then(
-          () => exited({ code, signal, lastSlot, stderr: stderr() }),
-          () => exited({ code, signal, lastSlot, stderr: stderr() }),
-        );
+        const done = reap(mark)
+          .catch(() => undefined)
+          // What it wrote last may still be on its way; whoever else held the other end is gone.
+          .then(() => Promise.race([closed, delay(LAST_WORDS_MS)]))
+          .then(() => exited({ code, signal, lastSlot, stderr: stderr() }));
         reaping.add(done);
         void done.finally(() => reaping.delete(done));
       };
