@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
 import { healFleet, measured, ms, starts, type HealFleet } from "./support/heal-fleet.ts";
 import { PLACES } from "./support/places.ts";
-import { isAlive } from "./support/processes.ts";
 
 /** A slot that starts a shell, which starts a detached shell (a session of its own), which starts a sleep; and one sleep in the open. */
 const FILES = {
@@ -38,14 +37,14 @@ test("nothing that a slot has started survives its recycle, its crash, or the ki
   ] as const) {
     const run = await fleet.untilLine(starts("planter/0"), since);
     const planted = run["planted"] as number[];
-    expect(planted.filter(isAlive)).toHaveLength(4);
+    expect(planted.filter(runs)).toHaveLength(4);
     // One of them really has left the group, and is a session of its own.
     expect(new Set(planted.map(sessionOf)).size).toBeGreaterThan(1);
     await vi.waitFor(async () => expect(await fleet.state("planter/0")).toBe("running"), { timeout: 10_000 });
     since = fleet.ledger().length;
     const at = performance.now();
     await end();
-    await vi.waitFor(() => expect([run.pid, ...planted].filter(isAlive)).toEqual([]), {
+    await vi.waitFor(() => expect([run.pid, ...planted].filter(runs)).toEqual([]), {
       timeout: 10_000,
       interval: 20,
     });
@@ -55,9 +54,20 @@ test("nothing that a slot has started survives its recycle, its crash, or the ki
   }
 }, 60_000);
 
-function sessionOf(pid: number): string {
-  // pid (comm) state ppid pgrp session …
-  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[3] ?? "";
+/** state ppid pgrp session … of a process. */
+function statOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+}
+
+const sessionOf = (pid: number) => statOf(pid)[3];
+
+/** Not so once it has ended, though init may take its time to clear it away. */
+function runs(pid: number): boolean {
+  try {
+    return statOf(pid)[0] !== "Z";
+  } catch {
+    return false;
+  }
 }
 
 async function recycle({ store }: HealFleet): Promise<void> {
