@@ -46,7 +46,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     // A lease so long that nothing here can be a matter of waiting for its end.
     const options = { cwd, id: "x", flags: shared.flags, timings: { ...SHORT, leaseMs: 60_000 } };
     const first = start(options);
-    await allRun(store, SLOTS, first);
+    await allRun(store, SLOTS);
 
     const twin = start(options);
     expect(await twin.ended).toBe(1);
@@ -60,7 +60,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     const killed = performance.now();
     const second = start(options);
     await said(second, "as worker x");
-    await allRun(store, SLOTS, second);
+    await allRun(store, SLOTS);
     const took = performance.now() - killed;
     console.log(`restarted after kill -9: all slots run again after ${Math.round(took)} ms (lease 60 s)`);
     expect(took).toBeLessThan(30_000);
@@ -76,7 +76,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     onTestFinished(() => store.close());
     const options = { cwd, id: "x", flags: shared.flags };
     const frozen = start(options);
-    await allRun(store, SLOTS, frozen);
+    await allRun(store, SLOTS);
     const before = await record(store, "x");
 
     process.kill(frozen.pid, "SIGSTOP");
@@ -88,7 +88,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     });
     const other = start(options);
     await said(other, "as worker x");
-    await allRun(store, SLOTS, other);
+    await allRun(store, SLOTS);
     const taken = await record(store, "x");
     expect(taken.worker).toMatchObject({ pid: other.pid, generation: before.worker.generation + 1 });
 
@@ -99,7 +99,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     await delay(3000);
     const ours = new Set([other.pid, ...descendants(other.pid)]);
     const ticks = await read();
-    expect([...emittersOf(ticks).keys()].toSorted()).toEqual([0, 1, 2, 3]);
+    expect([...emittersOf(ticks).keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
     expect(ticks.filter(({ pid }) => !ours.has(pid))).toEqual([]);
     expect((await record(store, "x")).worker).toMatchObject({
       pid: other.pid,
@@ -111,7 +111,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     expect(await other.ended).toBe(0);
     const left = performance.now();
     await said(frozen, "takes part again");
-    await allRun(store, SLOTS, frozen);
+    await allRun(store, SLOTS);
     console.log(
       `the stand-in runs all slots ${Math.round(performance.now() - left)} ms after the other had left`,
     );

@@ -33,9 +33,9 @@ export async function redisPlace(): Promise<NemesisPlace> {
     flags: ["--store", server.url, "--namespace", NAMESPACE],
     faults: {
       pause: async (ms) => {
-        await server.kill("SIGSTOP");
+        process.kill(server.pid, "SIGSTOP");
         await delay(ms);
-        await server.kill("SIGCONT");
+        process.kill(server.pid, "SIGCONT");
       },
       forgetScripts: async () => void (await client.sendCommand(["SCRIPT", "FLUSH"])),
       wipe: async () => void (await client.sendCommand(["FLUSHALL"])),

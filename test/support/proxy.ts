@@ -69,7 +69,7 @@ export async function startProxy(targetPort: number): Promise<FaultProxy> {
 
   function toServer(link: Link, chunk: Buffer): void {
     if (swallows(link, "to-server")) return void (counts.swallowed += chunk.length);
-    if (chunk.includes("SUBSCRIBE")) link.subscribes = true;
+    if (/\$\d+\r\np?subscribe\r\n/i.test(chunk.toString("latin1"))) link.subscribes = true;
     if (lose !== undefined && chunk.includes(lose.text)) {
       link.losing = lose.how;
       lose = undefined;
