@@ -119,7 +119,7 @@ test("of ten thousand slots, in no time", () => {
     workers: [{ ...WORKER, capacity: 10_000 }],
   };
   expect(says(facts)).toContain("Slots 3 to 9999 will start");
-  expect(performance.now() - started).toBeLessThan(5000);
+  expect(performance.now() - started).toBeLessThan(10_000);
 });
 
 test("lists of slots", () => {
