@@ -67,6 +67,17 @@ describe("heal", () => {
     }
   });
 
+  it("takes nothing from the budget of a slot that lost the store, however often, and never waits long", () => {
+    let health = heal(HEALTHY, record(1000), CODE, SETTINGS).health;
+    const { failures, spent } = health;
+    for (let at = 2000; at < 100_000; at += 1000) {
+      const next = heal(health, record(at, { cause: "store-lost" }), CODE, SETTINGS);
+      expect(next.retryInMs).toBe(SETTINGS.backoffBaseMs);
+      health = next.health;
+    }
+    expect(health).toMatchObject({ failures, spent, circuit: null });
+  });
+
   it("takes nothing from the budget of a collateral slot", () => {
     const before = heal(HEALTHY, record(1000), CODE, SETTINGS).health;
     const { health, retryInMs } = heal(before, record(2000, { collateral: true }), CODE, SETTINGS);

@@ -349,6 +349,12 @@ describe("reconcile", () => {
     expect([...world.hosts.keys()]).toEqual(["a@v1"]);
   });
 
+  it("keeps a host without slots for as long as it is awaited", () => {
+    const hosts: ActualHost[] = [{ key: "a@v1", state: "ready", doomed: null }];
+    expect(decide({ hosts, awaited: new Set(["a@v1"]) }, 0)).toEqual([]);
+    expect(decide({ hosts, awaited: new Set(["a@v2"]) }, 0)).toEqual([{ do: "close-host", host: "a@v1" }]);
+  });
+
   it("waits out the back-off of a host and of a slot", () => {
     expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 99)).toEqual([]);
     expect(decide({ wanted: [wantedSlot()], hostRetryAt: new Map([["a@v1", 100]]) }, 100)).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Program } from "../protocol/program.ts";
 import type { DesiredAutomation } from "../protocol/spec.ts";
-import { planFor } from "./wanted.ts";
+import { planFor, possibleHosts } from "./wanted.ts";
 
 const program: Program = {
   automations: [
@@ -112,5 +112,21 @@ describe("planFor", () => {
     expect(asked).toEqual([
       [expect.objectContaining({ automation: "a", slotId: 0 }), { version: "v1", recycles: 0 }],
     ]);
+  });
+});
+
+describe("possibleHosts", () => {
+  it("names the host of every slot that there is, wherever it is assigned", () => {
+    const epochs = new Map([["a/1", 2]]);
+    const state = desired({ slots: 2, recycles: 1 });
+    expect(possibleHosts(program, { a: state, unknown: desired() }, epochs)).toEqual(
+      new Set(["a/0@v1#1.0", "a/1@v1#1.2"]),
+    );
+  });
+
+  it("names none of what is paused, scaled to nothing or unknown here", () => {
+    for (const state of [desired({ paused: true }), desired({ slots: 0 })])
+      expect(possibleHosts(program, { a: state }, new Map())).toEqual(new Set());
+    expect(possibleHosts(program, { b: desired() }, new Map())).toEqual(new Set());
   });
 });

@@ -72,6 +72,29 @@ export function registryWorkers(harness: StoreHarness): void {
     expect(results.filter(({ outcome }) => outcome === "registered")).toHaveLength(1);
   });
 
+  siteCase(
+    harness,
+    "an incarnation that the store has lost goes on with its generation",
+    async ({ open }) => {
+      const store = await open();
+      const { registry } = store;
+      for (let i = 1; i <= 3; i++)
+        await registry.register({
+          worker: worker("w", i),
+          manifests: [],
+          ttlMs: TTL,
+          replaces: `w-${i - 1}`,
+        });
+      await store.wipe();
+      const again = { worker: worker("w", 3), manifests: [], ttlMs: TTL, generation: 3 };
+      expect(await registry.register(again)).toMatchObject({ outcome: "registered", generation: 3 });
+      expect(await registry.register(again)).toMatchObject({ outcome: "registered", generation: 3 });
+      expect((await registry.view()).workers).toMatchObject([{ id: "w", generation: 3 }]);
+      const next = { worker: worker("w", 4), manifests: [], ttlMs: TTL, replaces: "w-3" };
+      expect(await registry.register(next)).toMatchObject({ outcome: "registered", generation: 4 });
+    },
+  );
+
   siteCase(harness, "the same incarnation may register again, and is no new generation", async ({ open }) => {
     const clock = new HandClock();
     const { registry } = await open(clock.options);
