@@ -12,6 +12,9 @@ import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
 import { epochKeyOf, possibleHosts, recyclesOf } from "./wanted.ts";
 
+/** The guard acts ten times a second; a gap of so long means that this process did not run. */
+const FROZEN_MS = 1000;
+
 export interface HostSideParts {
   books: Books;
   runtime: Runtime;
@@ -36,6 +39,7 @@ export class HostSide {
   #idleSince = new Map<string, number>();
   readonly #storeLost = new Throttle(10_000);
   #settled: (() => void)[] = [];
+  #actedAt = monotonicMs();
 
   constructor(parts: HostSideParts) {
     this.#parts = parts;
@@ -73,6 +77,7 @@ export class HostSide {
   act(): void {
     const { books } = this.#parts;
     const now = monotonicMs();
+    this.#forgiveGap(now);
     const { wanted, unwanted, awaited } = books.plan();
     for (const key of this.#lingering(now)) awaited.add(key);
     const { draining } = books.member;
@@ -101,6 +106,15 @@ export class HostSide {
     for (const { key } of this.#hosts.actual(now)) this.#tellLease(key, now);
     if (books.slots.busy() === 0 && this.#hosts.size === 0)
       for (const resolve of this.#settled.splice(0)) resolve();
+  }
+
+  /** While this process itself stood still it heard nothing of anybody: that time counts against no host and no slot. */
+  #forgiveGap(now: number): void {
+    const gap = now - this.#actedAt;
+    this.#actedAt = now;
+    if (gap < FROZEN_MS) return;
+    this.#hosts.forgive(gap);
+    this.#parts.books.slots.forgive(gap);
   }
 
   killAll(): void {

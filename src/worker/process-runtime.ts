@@ -1,11 +1,12 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { messageOf } from "../errors.ts";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
 import { FlightMark } from "./flight-mark.ts";
 import { MARK, reap, startReaper } from "./reap.ts";
-import type { HostExit, Runtime } from "./runtime.ts";
+import type { Host, HostExit, Runtime } from "./runtime.ts";
 
 /** Fleet's own secrets: user code must not see them. The store's address reaches the child by IPC. */
 const OWN_SECRETS = new Set(["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"]);
@@ -49,7 +50,12 @@ export function processRuntime(
     start: (program, hear, exited) => {
       started += 1;
       const mark = `${incarnation}.${started}.`;
-      const flight = new FlightMark();
+      let flight: FlightMark;
+      try {
+        flight = new FlightMark();
+      } catch (error) {
+        return stillborn(error, hear, exited);
+      }
       const child = fork(CHILD, [program.manifest.name], {
         detached: true,
         execArgv: ["--enable-source-maps"],
@@ -106,6 +112,19 @@ export function processRuntime(
       await reaper.dismiss();
     },
   };
+}
+
+/** A host that could not even be begun (no descriptor or no room for its mark): it ends at once and is tried again later. */
+function stillborn(
+  error: unknown,
+  hear: (message: FromHost) => void,
+  exited: (exit: HostExit) => void,
+): Host {
+  setImmediate(() => {
+    hear({ type: "unfit", error: `a process could not be started: ${messageOf(error)}` });
+    exited({ code: 1, signal: null, lastSlot: null, stderr: "" });
+  });
+  return { pid: null, tell: () => undefined, kill: () => undefined };
 }
 
 /** The worker's environment without Fleet's own secrets, or only what the automation names. */

@@ -1,5 +1,6 @@
 import { messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
 import type { Subscription } from "../primitives/subscription.ts";
 import type { Store } from "../store/store.ts";
@@ -70,8 +71,8 @@ export class SelfCheck {
       this.#checking = false;
       return;
     }
-    const until = Date.now() + this.#parts.everyMs / 2;
-    while (this.#heard < probe && Date.now() < until && this.#timer !== undefined) {
+    const until = monotonicMs() + this.#parts.everyMs / 2;
+    while (this.#heard < probe && monotonicMs() < until && this.#timer !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, Math.min(20, this.#parts.everyMs / 10)));
     }
     this.#checking = false;

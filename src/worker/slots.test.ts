@@ -198,3 +198,15 @@ describe("Slots", () => {
     expect(slots.statuses(() => undefined)).toEqual(before);
   });
 });
+
+describe("a supervisor that stood still", () => {
+  it("counts that time against no slot", () => {
+    const { slots, run } = table();
+    run(0);
+    const stuckAt = (now: number) => slots.actual(now, () => 1000)[0]?.stuck;
+    expect(stuckAt(5000)).toBe(true);
+    slots.forgive(4500);
+    expect(stuckAt(5000)).toBe(false);
+    expect(stuckAt(5600)).toBe(true);
+  });
+});

@@ -216,6 +216,14 @@ export class Slots {
     return this.#heal(entry, cause, end, now);
   }
 
+  /** The supervisor stood still for so long: nothing of it counts as a lack of progress, nor as slow to stop. */
+  forgive(ms: number): void {
+    for (const entry of this.#entries.values()) {
+      entry.progressAt += ms;
+      entry.stoppingSince += ms;
+    }
+  }
+
   /** Forgets an ended slot that this worker does not run any more. */
   forget(slot: SlotRef): void {
     if (this.isIdle(slot)) this.#entries.delete(slotKey(slot));
