@@ -111,7 +111,8 @@ export class Calls {
       if (call.on !== connection) continue;
       call.on = undefined;
       call.lostOnce = true;
-      if (call.options.repeatable) again.push(call);
+      // Once closed no connection comes any more to send it again: it would only keep its caller, and the process, till its deadline.
+      if (call.options.repeatable && !this.#closed) again.push(call);
       else this.reject(call, unanswered(this.#target, why, true));
     }
     return again;
