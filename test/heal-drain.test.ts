@@ -93,6 +93,11 @@ test.each([
       for (const slot of SLOTS) await fleet.untilLine(starts(slot));
       const below = descendants(worker.pid);
       await break_(server);
+      // Each slot hangs in its emit, or has failed in it.
+      await vi.waitFor(() => {
+        const last = SLOTS.map((slot) => fleet.lines(slot).at(-1)?.what);
+        expect(last).not.toContain("emitted");
+      });
       const since = fleet.ledger().length;
       const at = performance.now();
       worker.signal("SIGTERM");
