@@ -173,12 +173,20 @@ class Nemesis {
     return spawnWorker({ cwd, id: `w${index}`, flags, env });
   }
 
-  /** All slots run, each on one worker. */
+  /** All workers are up, and all slots run, each on one of them. */
   async #settled(): Promise<void> {
     const until = performance.now() + 60_000;
     for (;;) {
       const owners = await runningSlots(this.#options.store).then((slots) => [...slots.values()]);
-      if (owners.length === SLOTS && owners.every((workers) => workers.length === 1)) return;
+      const fallen = this.#workers.find(({ child }) => child.exitCode !== null);
+      if (fallen !== undefined) {
+        throw new Error(
+          `a worker ended by itself (${fallen.child.exitCode}):\n${fallen.output().slice(-3000)}`,
+        );
+      }
+      // One that was just started takes no signal yet.
+      const up = this.#workers.every((worker) => worker.output().includes("as worker w"));
+      if (up && owners.length === SLOTS && owners.every((workers) => workers.length === 1)) return;
       if (performance.now() > until) {
         throw new Error(
           `the fleet did not settle: ${owners.length} of ${SLOTS} slots run\n${this.#workers.map((worker) => worker.output().slice(-3000)).join("\n----\n")}`,
@@ -348,14 +356,9 @@ class Nemesis {
   }
 }
 
+/** The process that runs the slots; a supervisor that starts has another one for a moment, which loads the project. */
 function childOf(worker: WorkerProcess): number | undefined {
-  // The other process below a supervisor is its reaper, which holds nothing but a pipe.
-  return descendants(worker.pid).find((pid) => processesWithin(pid));
-}
-
-function processesWithin(pid: number): boolean {
-  const use = useOf(pid);
-  return use !== undefined && use.rssMb > 20;
+  return descendants(worker.pid).find((pid) => processesWith(["child-main"]).includes(pid));
 }
 
 async function killChild(worker: WorkerProcess): Promise<boolean> {
