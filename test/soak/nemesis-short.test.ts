@@ -1,10 +1,10 @@
-// Short (`npm test`): 3 workers, 24 slots, a random fault every two seconds. Ten minutes of it are in test/soak/nemesis.test.ts.
+// Soak (`npm run soak`): 3 workers, 24 slots, a random fault every two seconds. Ten minutes of it are in test/soak/nemesis.test.ts.
 import { describe, expect, test } from "vitest";
-import { makeProject } from "./support/cli.ts";
-import { nemesisOn, redisPlace, sqlitePlace } from "./support/nemesis-places.ts";
-import { expectWhole } from "./support/nemesis-verdict.ts";
-import { projectFiles } from "./support/nemesis-fleet.ts";
-import { SLOTS, summary } from "./support/nemesis.ts";
+import { makeProject } from "../support/cli.ts";
+import { nemesisOn, redisPlace, sqlitePlace } from "../support/nemesis-places.ts";
+import { expectWhole } from "../support/nemesis-verdict.ts";
+import { projectFiles } from "../support/nemesis-fleet.ts";
+import { SLOTS, summary } from "../support/nemesis.ts";
 
 const SEED = Number(process.env["FLEET_SEED"] ?? Math.floor(Math.random() * 1e9));
 
