@@ -21,7 +21,11 @@ import { descendants } from "./support/processes.ts";
 
 const LEASE_MS = 3000;
 
-describe.each(PLACES)("on $name", (place) => {
+// On Redis only: a process frozen inside a write to a SQLite file keeps its lock, and then nobody can take over (docs/guarantees.md).
+// Whether the stop meets such a moment is chance on a busy machine, and these tests must not depend on it.
+const SHARED = PLACES.filter(({ name }) => name === "Redis");
+
+describe.each(SHARED)("on $name", (place) => {
   test.each([
     ["its supervisor alone", () => []],
     ["all of it", (pid: number) => descendants(pid)],
