@@ -12,6 +12,7 @@ import type { SlotHealth } from "../protocol/health.ts";
 import type { Manifest } from "../protocol/manifest.ts";
 import type { Assignments, DesiredAutomation, SlotLease, SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
+import type { QueueStore } from "./queue-store.ts";
 
 export interface Store {
   readonly traits: StoreTraits;
@@ -20,6 +21,8 @@ export interface Store {
   /** Id of the fleet that lives in this store and namespace; made at the first connection, kept for ever. */
   readonly fleetId: string;
   readonly streams: StreamStore;
+  /** See `queue-store.ts`. */
+  readonly queues: QueueStore;
   readonly events: EventStore;
   readonly registry: Registry;
   /** Store time. */

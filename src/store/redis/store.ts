@@ -5,6 +5,7 @@ import { redisEvents } from "./events.ts";
 import { openIdentity } from "./identity.ts";
 import { redisKeys } from "./keys.ts";
 import { type LinkOptions, singleLink } from "./link.ts";
+import { redisQueues } from "./queues.ts";
 import { redisRegistry } from "./registry.ts";
 import { clockArgument, scriptRunner } from "./scripts.ts";
 import { redisStreams } from "./streams.ts";
@@ -47,6 +48,7 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
         return identity.id;
       },
       streams: redisStreams(parts),
+      queues: redisQueues(),
       events: redisEvents(parts),
       registry: redisRegistry(parts),
       now: async () =>

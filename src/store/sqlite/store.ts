@@ -9,6 +9,7 @@ import { createEvents } from "./events.ts";
 import { ensureFleet, readFleetId } from "./fleet-row.ts";
 import { sqlitePath } from "./location.ts";
 import { createNotifier } from "./notify.ts";
+import { createQueues } from "./queues.ts";
 import { createRegistry } from "./registry.ts";
 import { createStreams } from "./streams.ts";
 import { wipeNamespace } from "./wipe.ts";
@@ -73,6 +74,7 @@ async function assemble(
     namespace,
     fleetId,
     streams,
+    queues: createQueues(),
     events,
     registry,
     now: () => writer.read(clock),
