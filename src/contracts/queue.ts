@@ -1,12 +1,5 @@
 import { checkName } from "./name.ts";
-import {
-  checkOptions,
-  integer,
-  notAvailable,
-  number,
-  refuse,
-  type OptionRules,
-} from "./options.ts";
+import { checkOptions, integer, notAvailable, number, refuse, type OptionRules } from "./options.ts";
 import { inputJsonSchema, isSchema } from "./schema/json-schema.ts";
 import type { JsonSchema, Schema } from "./schema/standard.ts";
 
@@ -90,7 +83,9 @@ export const timeoutSeconds = number({ min: 0, max: 365 * DAY });
 export const ttlSeconds = number({ min: 0, max: 10 * 365 * DAY });
 
 const KEPT = { min: 0, max: 10_000_000 };
-const RULES: OptionRules<Required<QueueOptions>> = {
+const RULES: OptionRules<Required<QueueOptions>> & { rateLimit: typeof notAvailable } = {
+  // Comes with rate limits.
+  rateLimit: notAvailable,
   maxAttempts,
   backoff: (value, where) => ({
     ...QUEUE_DEFAULTS.backoff,
@@ -130,12 +125,9 @@ export function defineQueue<P extends Schema, R extends Schema = Schema>(
   const given = isSchema(definition) ? { payload: definition } : definition;
   if (typeof given !== "object" || given === null)
     return refuse(where, "a Standard Schema, or an object with `payload`", given);
-  const { payload, result, ...options } = given as QueueDefinition<P, R>;
+  const { payload, result, ...options } = given;
   if (payload === undefined) return refuse(`${where}: payload`, "a Standard Schema", payload);
-  const checked = checkOptions<Required<QueueOptions>>(where, options, {
-    ...RULES,
-    ...{ rateLimit: notAvailable },
-  });
+  const checked = checkOptions<Required<QueueOptions>>(where, options, RULES);
   return Object.freeze({
     kind: "queue",
     name,
