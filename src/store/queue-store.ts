@@ -40,24 +40,39 @@ export interface QueueSettings {
  * - **Order.** Higher priority first. Within one priority keys take turns: a key that was just served goes to the end of the row, and a
  *   key that comes anew enters at its end; all tasks without a key share one place in that row. Within a key, or without one, in order of
  *   submission: a task that is retried, interrupted or was delayed keeps the place of its submission.
+ *   In the row stand the keys of which something could be claimed: one that runs out of waiting tasks or reaches its limit leaves it, and
+ *   enters again at the end with the next task, or with room. Keys that enter by one step do so in any order, except that those of a
+ *   submission enter in its order. A key has one place, whatever priority its first task has; that changes with its first task.
  * - **Limits are exact**: never more than `concurrency` claims of a queue nor `keyConcurrency` of a key, whoever claims how fast. The
  *   claims themselves are what is counted. A key at its limit delays no other key.
  * - A task is never claimed before it is due, nor after its time to live. Whoever claims takes back what has expired first, so recovery
- *   needs no process but one that claims; `sweep` does the same where nobody claims.
+ *   needs no process but one that claims; `sweep` does the same where nobody claims. All other calls see tasks as they stand: nothing is
+ *   taken back, made waiting or ended by them. So a claim whose lease is over can still be settled and is renewed by `keep`, until it is
+ *   taken back. A time is reached when the clock shows it: due at `dueAt`, past its time to live at `expiresAt`, expired at `leaseUntil`.
  * - **Duplicates.** A `dedupe.key` belongs to the task that was submitted with it last, as long as that is unfinished. While it does, `ignore`
  *   and `throttle` write nothing (`throttle` also not within `windowMs` after a submission that was one, finished or not);
  *   `replace` and `debounce` give that task the new payload and options if it is not active (id, submission time and place stay, its counters
  *   are 0 again, its time to live begins anew), and submit a further one if it is; `supersede` cancels it (asks it to, if it is active) and
  *   submits. `debounce` makes what it writes due `windowMs` from now, whatever delay it came with.
- * - A time to live begins when the task is due and ends with its first start; a claim that is `returned` never was one.
+ *   A window of `throttle` begins with a `throttle` that was submitted, and is that one's `windowMs`. Somebody who waits for the end of a
+ *   task that is replaced still does. A task that is retried by hand bears its key again unless another unfinished task does.
+ *   What is checked first counts: the same id (`repeated`), the tick (`fired`), the duplicate, the length.
+ * - A time to live begins when the task is due and ends with its first start; a claim that is `returned` never was one. Retried by hand, it
+ *   begins anew. A task is due `delayMs` after its submission, or at `runAt`, but never before its submission.
  * - An expired claim counts as a crash of its task; at `crashLimit` it goes to the dead letter, `poison`. One that was asked to be
- *   cancelled is cancelled instead.
+ *   cancelled is cancelled instead: whatever ends its claim, be it a settlement, `lose` or its lease, only `completed` still completes it,
+ *   all else cancels it. The counters count the end as they would have otherwise.
+ * - The last error of a task, be it of a failed attempt or of a crash, is its `error`.
  * - Conservation: submitted = scheduled + waiting + active + finished (kept or forgotten). No counter stands in for the tasks themselves
- *   except those in `QueueStats.totals`, which only grow.
+ *   except those in `QueueStats.totals`, which only grow. Only `sweep` forgets, the oldest ends first.
+ * - A queue that was never declared has no tasks: every call answers as if it were empty.
  * - Payloads, results and errors are opaque texts.
  */
 export interface QueueStore {
-  /** Writes a queue's settings: as `"owner"` always, as `"guest"` only where there are none. Also enters it in the index. */
+  /**
+   * Writes a queue's settings: as `"owner"` always, as `"guest"` only where there are none. Also enters it in the index. Returns those that
+   * hold now; they count for the next claim on: claims above a lowered limit stay, a raised one makes room at once.
+   */
   declare(args: { queue: string; settings: QueueSettings; as: "owner" | "guest" }): Promise<QueueSettings>;
 
   /** Names of all declared queues, sorted. */
@@ -65,7 +80,8 @@ export interface QueueStore {
 
   /**
    * Submits lists of tasks; each list as a whole or not at all, in order, so that calls of one tick can travel together. A repeat with the
-   * same ids is harmless while those tasks are kept. `"undeclared"`: nothing was written, declare the queue and submit again.
+   * same ids is harmless while those tasks are kept (also twice in one list). `"undeclared"`: nothing was written, declare the queue and
+   * submit again.
    */
   submit(args: {
     queue: string;
@@ -74,8 +90,9 @@ export interface QueueStore {
 
   /**
    * Ends claims and takes new ones, in one step. Of the claims, `settle` is applied first; then up to `claim` tasks are taken for `holder`,
-   * leased for `leaseMs`. A repeat of `settle` is harmless: what this very token has settled before is answered `"settled"` again. A
-   * lost answer loses no task: `keep` tells the holder of claims that it does not know.
+   * leased for `leaseMs`. A repeat of `settle` is harmless: what this very token has settled before is answered `"settled"` again (the
+   * token of a task's last settlement is remembered with it, also when it is claimed anew). A lost answer loses no task: `keep` tells the
+   * holder of claims that it does not know.
    *
    * `idle`: where no task was left for the holder, it may be handed tasks by `onTasks` of its watch, as soon as they come.
    */
@@ -111,10 +128,13 @@ export interface QueueStore {
     error: string;
   }): Promise<{ crashed: number; interrupted: number }>;
 
-  /** Cancels: what is not active at once; what is active is marked, and its holder told by `keep`. */
+  /**
+   * Cancels: what is not active at once; what is active is marked, and its holder told by `keep`. A task that is cancelled already is
+   * answered `"cancelled"` again, one that has completed or failed `"finished"`.
+   */
   cancel(args: { queue: string; ids: readonly string[] }): Promise<("cancelled" | "cancelling" | "finished" | "unknown")[]>;
 
-  /** Puts failed or cancelled tasks back as waiting, with all three counters at 0. */
+  /** Puts failed or cancelled tasks back as waiting, due now, with all three counters at 0, whatever the length of the queue. */
   retry(args: { queue: string; ids: readonly string[] }): Promise<("waiting" | "not-finished" | "completed" | "unknown")[]>;
 
   get(args: { queue: string; id: string }): Promise<TaskRecord | undefined>;
@@ -124,7 +144,8 @@ export interface QueueStore {
 
   /**
    * Tasks of one state: `completed`, `failed` and `cancelled` newest end first, `scheduled` by due time, `active` by start, `waiting` in no
-   * promised order. `next` is a cursor for the following page, undefined at the end. What changes meanwhile may be missed or seen twice.
+   * promised order. `next` is a cursor for the following page, undefined at the end. What changes meanwhile may be missed or seen twice;
+   * what does not change is on exactly one page.
    */
   page(args: { queue: string; state: TaskState; n: number; cursor?: string }): Promise<{ tasks: TaskRecord[]; next?: string }>;
 
@@ -133,20 +154,28 @@ export interface QueueStore {
 
   /**
    * Takes back expired claims, makes due tasks waiting, ends those past their time to live, forgets finished ones beyond what is kept. Any
-   * process may call it at any time. `more`: there was more than one step should do; call again.
+   * process may call it at any time. `more`: there was more than one step should do; call again. `reclaimed` counts claims taken back,
+   * whatever became of their tasks.
    */
   sweep(args: { queue: string }): Promise<{ reclaimed: number; expired: number; forgotten: number; more: boolean }>;
 
-  /** Stores a schedule. Its ticks count from the store's now, and anew where `timing` changed. Unchanged specs change nothing. */
+  /**
+   * Stores a schedule. Its ticks count from the store's now, and anew where `timing` changed (`since` is now and `lastTick` null). Other
+   * changes leave both, and none touches `paused`. Unchanged specs change nothing.
+   */
   putSchedule(args: { queue: string; spec: ScheduleSpec }): Promise<ScheduleRecord>;
   removeSchedule(args: { queue: string; id: string }): Promise<"removed" | "unknown">;
   pauseSchedule(args: { queue: string; id: string; paused: boolean }): Promise<"done" | "unknown">;
   schedules(args: { queue: string }): Promise<{ now: number; schedules: ScheduleRecord[] }>;
-  /** Notes that ticks up to `tick` are decided; never goes back. Ignored where the schedule was changed since `revision`. */
+  /**
+   * Notes that ticks up to `tick` are decided; never goes back. Ignored where the schedule was changed since `revision`. It is no change
+   * itself: `revision` stays. Revisions are not used again after a removal.
+   */
   ticked(args: { queue: string; id: string; tick: number; revision: number }): Promise<void>;
 
   /**
-   * Hints, as with streams: late, doubled or lost. `onReady`: there may be something to claim, or there is room again under a limit.
+   * Hints, as with streams: late, doubled or lost. `onReady`: there may be something to claim where there was nothing (submitted, retried,
+   * given back, taken back, or found due by a step), or there is room again under a limit.
    * `onFinished`: a task that was asked for has ended. `onTasks`: tasks that `taker` (a holder that said `idle`) now holds.
    */
   watch(
@@ -162,7 +191,10 @@ export interface QueueStore {
 export type SubmitResult =
   /** Per task: its id, or that of the task that stands in for it. */
   | { outcome: "accepted"; tasks: { id: string; outcome: SubmitOutcome }[] }
-  /** The list would have made the queue longer than `maxLength`: nothing of it was written. */
+  /**
+   * The list would have made the queue longer than `maxLength`: nothing of it was written. What it adds in all is what counts: repeats and
+   * duplicates add nothing, and what it supersedes makes room. A list that adds nothing is never refused. `length` is that before the list.
+   */
   | { outcome: "full"; length: number; maxLength: number };
 
 export type SubmitOutcome =
@@ -173,16 +205,19 @@ export type SubmitOutcome =
   | "ignored"
   /** Another task bore it, was not active, and has this payload and these options now; its id and place stay. */
   | "replaced"
-  /** This tick of its schedule, or a later one, was submitted before; nothing was written. */
+  /** This tick of its schedule, or a later one, was submitted before; nothing was written. Its own id is answered. */
   | "fired";
 
 export interface TurnResult {
   settled: ("settled" | "lease-lost")[];
   tasks: ClaimedTask[];
   now: number;
-  /** How many more could be claimed at once by somebody, at least; 0 when none. */
+  /** How many more could be claimed at once by somebody, at least (limits considered); 0 when none. */
   ready: number;
-  /** Store time at which the next scheduled task is due; null when there is none. */
+  /**
+   * Store time at which the next scheduled task is due; null when there is none. Not in the future where some are due that were not made
+   * waiting yet (there were more than one step should do): whoever sees that claims.
+   */
   nextDueAt: number | null;
 }
 
@@ -194,7 +229,7 @@ export interface KeepResult {
    * lost it; one that does not know a task that is listed gives it back.
    */
   at: string;
-  /** As in `TurnResult`. */
+  /** As in `TurnResult`; what is due by now and not waiting yet shows in `nextDueAt` alone. */
   ready: number;
   nextDueAt: number | null;
 }
@@ -213,13 +248,13 @@ export interface QueueStats {
     retried: number;
     crashed: number;
     interrupted: number;
-    /** Refused because the queue was full. */
+    /** Tasks refused because the queue was full. */
     refused: number;
-    /** Ignored or replaced as duplicates. */
+    /** Ignored or replaced as duplicates; neither repeats nor what was superseded. */
     duplicates: number;
   };
   /** Failures by reason, of all time. */
   reasons: Partial<Record<FailureReason, number>>;
-  /** Keys at their limit, at most 100, with how many of theirs are active and wait. */
+  /** Keys at their limit that have tasks waiting, at most 100, with how many of theirs are active and wait. */
   busyKeys: { key: string; active: number; waiting: number }[];
 }
