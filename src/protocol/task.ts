@@ -77,6 +77,8 @@ export interface ClaimedTask {
   timeoutMs: number;
   key: string | null;
   submittedAt: number;
+  /** The tick of a schedule that it stands for. */
+  tick: { schedule: string; at: number } | null;
 }
 
 export interface TaskRecord {
@@ -111,7 +113,7 @@ export interface TaskRecord {
   leaseUntil: number | null;
   /** Asked to be cancelled while active. */
   cancelling: boolean;
-  schedule: string | null;
+  tick: { schedule: string; at: number } | null;
 }
 
 /**
