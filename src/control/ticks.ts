@@ -1,0 +1,111 @@
+/**
+ * When a schedule is due, and what to do about ticks that nobody fired. Pure: `now` is an argument (store time, Unix milliseconds).
+ *
+ * A tick's nominal time is what the schedule says, whenever it is fired; it is decided on once, and never goes back. A tick that is
+ * looked at within `graceMs` is on time and fired. Older ones were missed: nobody led the fleet, or the store was away. What happens to
+ * those is the schedule's own policy.
+ */
+import { Cron } from "croner";
+import type { ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
+
+/** A tick so old still counts as on time: about two rounds of a leader. */
+export const GRACE_MS = 2500;
+/** Cron ticks that are looked at of a long absence: the newest. */
+const MOST_MISSED = 1000;
+
+export interface Due {
+  /** Nominal times to fire, oldest first. */
+  fire: number[];
+  /** Everything up to here is decided; null when nothing was due. */
+  upTo: number | null;
+  /** Ticks that were missed and are not fired. */
+  skipped: number;
+}
+
+/** What is due of a schedule at `now`. */
+export function dueTicks(
+  { spec, paused, since, lastTick }: ScheduleRecord,
+  now: number,
+  graceMs = GRACE_MS,
+): Due {
+  const after = Math.max(lastTick ?? Number.NEGATIVE_INFINITY, since);
+  const { newest, count } = ticksBetween(spec.timing, after, now, Math.max(spec.missedCap, 1));
+  const last = newest.at(-1);
+  if (last === undefined) return { fire: [], upTo: null, skipped: 0 };
+  // What falls into a pause is nobody's miss: it is decided on, and not made up for.
+  if (paused) return { fire: [], upTo: last, skipped: 0 };
+  const onTime = newest.filter((tick) => now - tick <= graceMs);
+  const missed = newest.filter((tick) => now - tick > graceMs);
+  const made = missed.slice(missed.length - madeUpFor(spec, missed.length));
+  const fire = [...made, ...onTime];
+  return { fire, upTo: last, skipped: count - fire.length };
+}
+
+function madeUpFor({ missed, missedCap }: ScheduleSpec, count: number): number {
+  switch (missed) {
+    case "skip":
+      return 0;
+    case "once":
+      return Math.min(1, count);
+    case "all":
+      return Math.min(missedCap, count);
+  }
+}
+
+/** The first tick after `after`; null when there is none any more. */
+export function nextTick(timing: ScheduleSpec["timing"], after: number): number | null {
+  if ("at" in timing) return timing.at > after ? timing.at : null;
+  if ("everyMs" in timing) {
+    const { everyMs, anchor } = timing;
+    return anchor + (Math.floor((after - anchor) / everyMs) + 1) * everyMs;
+  }
+  return cron(timing).nextRun(new Date(after))?.getTime() ?? null;
+}
+
+/** Ticks after `after` and up to `until`: the newest (at least `most` of them, where there are so many), oldest first, and how many in all. */
+function ticksBetween(
+  timing: ScheduleSpec["timing"],
+  after: number,
+  until: number,
+  most: number,
+): { newest: number[]; count: number } {
+  if ("at" in timing) {
+    const due = timing.at > after && timing.at <= until;
+    return { newest: due ? [timing.at] : [], count: due ? 1 : 0 };
+  }
+  if ("everyMs" in timing) {
+    const { everyMs, anchor } = timing;
+    const first = Math.floor((after - anchor) / everyMs) + 1;
+    const last = Math.floor((until - anchor) / everyMs);
+    const count = Math.max(0, last - first + 1);
+    const kept = Math.min(count, most + Math.ceil(GRACE_MS / everyMs));
+    return {
+      newest: Array.from({ length: kept }, (_, index) => anchor + (last - kept + 1 + index) * everyMs),
+      count,
+    };
+  }
+  // Nothing is due far more often than something is: that costs one look.
+  const next = cron(timing).nextRun(new Date(after));
+  if (next === null || next.getTime() > until) return { newest: [], count: 0 };
+  // The newest first, from the millisecond after `until`, as the reference itself does not count.
+  const newest = cron(timing)
+    .previousRuns(Math.min(MOST_MISSED, most + 3), new Date(until + 1))
+    .map((date) => date.getTime())
+    .filter((tick) => tick > after)
+    .toReversed();
+  return { newest, count: newest.length };
+}
+
+const known = new Map<string, Cron>();
+
+/** Patterns are parsed once: a fleet has few, and they are asked about every few seconds. */
+function cron({ cron: pattern, timezone }: { cron: string; timezone: string }): Cron {
+  const key = `${timezone} ${pattern}`;
+  let found = known.get(key);
+  if (found === undefined) {
+    if (known.size > 1000) known.clear();
+    found = new Cron(pattern, { timezone, paused: true });
+    known.set(key, found);
+  }
+  return found;
+}
