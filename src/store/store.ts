@@ -252,6 +252,19 @@ export interface Registry {
   /** Replaces all assignments; refused when `token` is not the present leader's. */
   putAssignments(args: { assignments: Assignments; token: string }): Promise<"stored" | "not-leader">;
 
+  /**
+   * Takes a turn to take slots of an automation down for a planned move, so that not all workers do so together: `"taken"` while fewer
+   * than `most` others hold one, else `"full"`. Asked for again by its holder it is renewed, whatever `most` is. It ends after
+   * `ttlMs`, so that of one that died it comes free by itself.
+   */
+  takeTurn(args: {
+    automation: string;
+    holder: string;
+    most: number;
+    ttlMs: number;
+  }): Promise<"taken" | "full">;
+  endTurn(args: { automation: string; holder: string }): Promise<void>;
+
   /** A slot's durable value (JSON text), or undefined. */
   getState(args: SlotRef): Promise<string | undefined>;
   /** Null removes it. Refused when the slot's lease does not bear `token` any more. */

@@ -3,6 +3,7 @@ import type { StoreHarness } from "./harness.ts";
 import { registryDesired } from "./registry-desired.ts";
 import { registryLeader } from "./registry-leader.ts";
 import { registryLeases } from "./registry-leases.ts";
+import { registryTurns } from "./registry-turns.ts";
 import { registryWorkers } from "./registry-workers.ts";
 
 /** All that `Registry` promises. */
@@ -15,6 +16,9 @@ export function registryConformance(harness: StoreHarness): void {
   });
   describe("registry: leader and assignments", () => {
     registryLeader(harness);
+  });
+  describe("registry: turns to move slots", () => {
+    registryTurns(harness);
   });
   describe("registry: desired state, revision and hints", () => {
     registryDesired(harness);

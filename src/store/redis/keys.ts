@@ -37,6 +37,8 @@ export interface FleetKeys {
   leases: string;
   /** STRING `<candidate>|<token>|<expires at>`. */
   leader: string;
+  /** HASH `<automation> <holder>` -> store time at which its turn to move slots ends. */
+  turns: string;
   /** HASH `<automation>/<slot>` -> a slot's durable value (JSON). */
   state: string;
   health: string;
@@ -100,6 +102,7 @@ export function redisKeys(namespace: string): Keys {
       assignments: fleet("assignments"),
       leases: fleet("leases"),
       leader: fleet("leader"),
+      turns: fleet("turns"),
       state: fleet("state"),
       health: fleet("health"),
       streams: fleet("streams"),

@@ -18,6 +18,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
     assignments,
     leases,
     leader,
+    turns,
     state,
     health,
     hint,
@@ -168,6 +169,18 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
         args: { ...announce(), token, json: JSON.stringify(wanted) },
         repeatable: true,
       });
+    },
+
+    async takeTurn({ automation, holder, most, ttlMs }) {
+      return run<"taken" | "full">("fleet-take-turn", {
+        keys: { turns },
+        args: { automation, holder, most: String(most), ttlMs: String(ttlMs) },
+        repeatable: true,
+      });
+    },
+
+    async endTurn({ automation, holder }) {
+      await link.call(["HDEL", turns, `${automation} ${holder}`], { repeatable: true, key: turns });
     },
 
     async getState(slot) {

@@ -28,6 +28,7 @@ export const SCRIPT_NAMES = [
   "fleet-release-slots",
   "fleet-resign",
   "fleet-set-state",
+  "fleet-take-turn",
   "fleet-view",
   "now",
   "stream-declare",

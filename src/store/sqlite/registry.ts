@@ -7,6 +7,7 @@ import { createLeaderLease } from "./leader.ts";
 import type { Notifier } from "./notify.ts";
 import { createRegistryWatch } from "./registry-watch.ts";
 import { createSlotLeases } from "./slots.ts";
+import { createTurns } from "./turns.ts";
 import { createWorkers } from "./workers.ts";
 import type { Writer } from "./writer.ts";
 
@@ -30,6 +31,7 @@ export function createRegistry(parts: {
   const slots = createSlotLeases({ ...parts, fleet });
   const workers = createWorkers({ ...parts, fleet, slots });
   const leader = createLeaderLease({ ...parts, fleet });
+  const turns = createTurns(parts);
   const watches = createRegistryWatch({ ...parts, fleet });
 
   const assignmentsText = () => db.sql(ASSIGNMENTS).get<[string]>(ns)?.[0] ?? "{}";
@@ -89,6 +91,8 @@ export function createRegistry(parts: {
       });
     },
 
+    takeTurn: (args) => turns.takeTurn(args),
+    endTurn: (args) => turns.endTurn(args),
     getState: (args) => slots.getState(args),
     setState: (args) => slots.setState(args),
     slotHealth: () => slots.slotHealth(),

@@ -11,6 +11,7 @@ const TABLES = [
   "desired",
   "assignments",
   "leases",
+  "turns",
   "slot_state",
   "slot_health",
   "fleets",
