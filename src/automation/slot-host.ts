@@ -23,8 +23,8 @@ export interface SlotHostParts {
   onClosed: () => void;
   /** Notes which slot runs, where the supervisor finds it after a crash. */
   mark?: (slotId: number) => void;
-  /** Until when the leases surely hold, as the supervisor knows it by now, though nothing was heard of it yet. */
-  leasedUntil?: () => number;
+  /** Until when the lease behind a slot's run surely holds, as the supervisor knows it by now, though nothing was heard of it yet. */
+  leasedUntil?: (slotId: number) => number;
 }
 
 /** Runs slots of one automation in this process, as it is told, and reports. Both runtimes drive one of these. */
@@ -36,12 +36,14 @@ export class SlotHost {
   readonly #vitals = new Vitals(GUARD_MS);
   #slotCount = 0;
   #closing = false;
-  #leasedUntil = 0;
+  /** By slot id. */
+  readonly #leasedUntil = new Map<number, number>();
+  #revoked = false;
   #marked = -1;
 
   constructor(parts: SlotHostParts) {
     this.#parts = parts;
-    this.#streams = new Streams(parts.store, { log: this.#log({}), fence: () => this.#fence() });
+    this.#streams = new Streams(parts.store, { log: this.#log({}), fence: (slotId) => this.#fence(slotId) });
     this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
     for (const timer of this.#timers) timer.unref();
   }
@@ -57,13 +59,19 @@ export class SlotHost {
       case "slot-count":
         this.#slotCount = message.slotCount;
         return;
-      case "lease":
-        this.#leasedUntil = message.until;
+      case "leases":
+        for (const [id, until] of Object.entries(message.until)) this.#leasedUntil.set(Number(id), until);
         return;
       case "close":
         this.#closing = true;
         return void this.#closeWhenIdle();
     }
+  }
+
+  /** Nothing of it may reach the store any more, whatever its code goes on with. */
+  revoke(): void {
+    this.#revoked = true;
+    this.#guard();
   }
 
   #start({ slotId, token, slotCount, config }: Extract<ToHost, { type: "run" }>): void {
@@ -80,7 +88,7 @@ export class SlotHost {
       streams: this.#streams,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
-      fence: () => this.#fence(),
+      fence: () => this.#fence(slotId),
       touched: (slot) => this.#touch(slot),
     });
     this.#runs.set(slotId, run);
@@ -108,30 +116,32 @@ export class SlotHost {
    * Nothing of a slot may reach the store once its lease is not sure any more: it may run elsewhere by then. A process that was
    * frozen comes here before it hears anything from its supervisor.
    */
-  #fence(): void {
-    if (this.#leaseIsSure()) return;
+  #fence(slotId: number): void {
+    if (this.#leaseIsSure(slotId)) return;
     const { name } = this.#parts.automation;
     throw new FleetError(
       "FLEET_LEASE_LOST",
-      `"${name}": the lease of this slot has ended; it may run elsewhere by now`,
+      `"${name}": the lease of slot ${slotId} has ended; it may run elsewhere by now`,
     );
   }
 
   /** One that was only busy for long has not heard yet that its supervisor has kept the leases: it looks, rather than stop. */
-  #leaseIsSure(): boolean {
-    if (machineMs() < this.#leasedUntil) return true;
-    this.#leasedUntil = this.#parts.leasedUntil?.() ?? this.#leasedUntil;
-    return machineMs() < this.#leasedUntil;
+  #leaseIsSure(slotId: number): boolean {
+    if (this.#revoked) return false;
+    const known = this.#leasedUntil.get(slotId) ?? 0;
+    if (machineMs() < known) return true;
+    const until = this.#parts.leasedUntil?.(slotId) ?? known;
+    this.#leasedUntil.set(slotId, until);
+    return machineMs() < until;
   }
 
   #guard(): void {
-    if (this.#leaseIsSure()) return;
-    for (const run of this.#runs.values()) run.stop("lease-lost");
+    for (const [slotId, run] of this.#runs) if (!this.#leaseIsSure(slotId)) run.stop("lease-lost");
   }
 
   /** Code of a slot is about to go on. This process may have been frozen until now: then it must not. */
   #touch(slotId: number): void {
-    this.#guard();
+    if (!this.#leaseIsSure(slotId)) this.#runs.get(slotId)?.stop("lease-lost");
     if (this.#marked === slotId) return;
     this.#marked = slotId;
     this.#parts.mark?.(slotId);

@@ -35,7 +35,7 @@ export class StreamEmitter<S extends Schema> {
     const { id = uuidv7() } =
       options === undefined ? {} : checkOptions<Required<PushOptions>>(this.#where, options, PUSH);
     const checking = this.#template(payload, id, "payload");
-    await this.#publisher.push(checking instanceof Promise ? await checking : checking);
+    await this.#publisher.push(checking instanceof Promise ? await checking : checking, this.#slotId);
     return { id };
   }
 
@@ -45,7 +45,7 @@ export class StreamEmitter<S extends Schema> {
       const checking = this.#template(payload, uuidv7(), `payload ${at}`);
       templates.push(checking instanceof Promise ? await checking : checking);
     }
-    await settled(templates.map((template) => this.#publisher.push(template)));
+    await settled(templates.map((template) => this.#publisher.push(template, this.#slotId)));
   }
 
   #template(payload: unknown, id: string, what: string): EntryTemplate | Promise<EntryTemplate> {

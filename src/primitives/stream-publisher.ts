@@ -10,6 +10,14 @@ const MAX_BYTES_PER_CALL = 1024 * 1024;
 const DECLARE_TRIES = 5;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
+/** An entry on its way, and the slot it comes from; null from outside of slots. */
+interface Push {
+  entry: EntryTemplate;
+  slotId: number | null;
+  /** Why it was left out when the others were sent. */
+  refused?: Error;
+}
+
 export function boundsOf(contract: StreamContract): StreamBounds {
   const { maxLength, ttlSeconds, maxPayloadBytes } = contract.options;
   return { maxLength, ttlMs: Math.max(1, Math.round(ttlSeconds * 1000)), maxPayloadBytes };
@@ -25,9 +33,9 @@ export class StreamPublisher {
   readonly #store: StreamStore;
   readonly #contract: StreamContract;
   readonly #as: "owner" | "guest";
-  readonly #fence: (() => void) | undefined;
+  readonly #fence: ((slotId: number) => void) | undefined;
   readonly #producer = uuidv7();
-  readonly #gather: Gather<EntryTemplate>;
+  readonly #gather: Gather<Push>;
   #seq = 0;
   #declared = false;
 
@@ -35,46 +43,63 @@ export class StreamPublisher {
     { streams, traits }: Pick<Store, "streams" | "traits">,
     contract: StreamContract,
     as: "owner" | "guest",
-    /** Throws when nothing may be written any more: what waited while that changed is refused. */
-    fence?: () => void,
+    /** Throws when nothing of a slot may be written any more: what waited while that changed is refused. */
+    fence?: (slotId: number) => void,
   ) {
     this.#store = streams;
     this.#contract = contract;
     this.#as = as;
     this.#fence = fence;
     this.#gather = new Gather({
-      send: (entries) => this.#send(entries),
-      sizeOf: (entry) => entry.head.length + entry.tail.length,
+      send: (pushes) => this.#send(pushes),
+      sizeOf: ({ entry }) => entry.head.length + entry.tail.length,
       maxItems: traits.entriesPerPush,
       maxBytes: MAX_BYTES_PER_CALL,
       maxWaitingBytes: MAX_WAITING_BYTES,
     });
   }
 
-  push(entry: EntryTemplate): Promise<void> {
-    return this.#gather.add(entry);
+  async push(entry: EntryTemplate, slotId: number | null): Promise<void> {
+    const push: Push = { entry, slotId };
+    await this.#gather.add(push);
+    if (push.refused !== undefined) throw push.refused;
   }
 
   flushed(): Promise<void> {
     return this.#gather.flushed();
   }
 
-  async #send(entries: readonly EntryTemplate[]): Promise<void> {
+  async #send(pushes: readonly Push[]): Promise<void> {
     if (this.#as === "owner" && !this.#declared) await this.#declare();
-    this.#fence?.();
     const op = { producer: this.#producer, seq: ++this.#seq };
     const stream = this.#contract.name;
     for (let tries = 0; tries < DECLARE_TRIES; tries++) {
+      const entries = this.#allowed(pushes);
+      if (entries.length === 0) return;
       const { outcome } = await this.#store.push({ stream, entries, op });
       if (outcome !== "undeclared") return;
       await this.#declare();
-      this.#fence?.();
     }
     throw new FleetError(
       "FLEET_STORE_BUSY",
       `stream "${stream}": its bounds were removed from the store again and again; nothing was written`,
       { retryable: true },
     );
+  }
+
+  /** What may be written of these. The others of the same call are not held up by one whose slot has lost its lease. */
+  #allowed(pushes: readonly Push[]): EntryTemplate[] {
+    const fence = this.#fence;
+    if (fence === undefined) return pushes.map(({ entry }) => entry);
+    return pushes.flatMap((push) => {
+      try {
+        if (push.slotId !== null) fence(push.slotId);
+        return [push.entry];
+      } catch (error) {
+        push.refused = error as Error;
+        return [];
+      }
+    });
   }
 
   async #declare(): Promise<void> {

@@ -26,15 +26,15 @@ export interface StreamsOptions {
   log: Log;
   /** Interval of the look behind lost hints, in ms; one store call per interval and process. Default 1000. */
   pollMs?: number;
-  /** Throws when nothing of this process may reach the store any more: asked again before every push that had to wait. */
-  fence?: () => void;
+  /** Throws when nothing of this slot may reach the store any more: asked again before every push that had to wait. */
+  fence?: (slotId: number) => void;
 }
 
 /** The streams of one process: what its handles share (publishers, waiting lines, one idle poller, one sweep). */
 export class Streams {
   readonly #store: Store;
   readonly #log: Log;
-  readonly #fence: (() => void) | undefined;
+  readonly #fence: ((slotId: number) => void) | undefined;
   readonly #poller: IdlePoller;
   readonly #publishers = new Map<string, StreamPublisher>();
   readonly #waiters = new Map<string, StreamWaiters>();

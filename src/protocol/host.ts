@@ -6,8 +6,11 @@ export type ToHost =
   | { type: "config"; slotId: number; config: unknown; configKey: string }
   | { type: "stop"; slotId: number; reason: string }
   | { type: "slot-count"; slotCount: number }
-  /** Until when (machine-wide monotonic milliseconds) the leases of all its slots surely hold; past that it stops them by itself. */
-  | { type: "lease"; until: number }
+  /**
+   * Until when (machine-wide monotonic milliseconds) the leases behind these runs surely hold, by slot id; past that it stops them by
+   * itself. For slots that are not named, what was told before stays.
+   */
+  | { type: "leases"; until: Readonly<Record<number, number>> }
   /** End once no slot runs any more. */
   | { type: "close" };
 

@@ -8,7 +8,8 @@ const MARK_FD = 4;
 /** Where the slot stands, and how long it is. */
 const SLOT_AT = 0;
 const SLOT_BYTES = 4;
-const LEASE_AT = 8;
+/** From here on: one time for each slot id. Of ids that run elsewhere the file has holes, which take no room. */
+const LEASES_AT = 8;
 const LEASE_BYTES = 8;
 const NOBODY = 0xffff_ffff;
 
@@ -17,8 +18,8 @@ const NOBODY = 0xffff_ffff;
  *
  * - Which slot ran last. The child writes it whenever another slot gets to run, so it is right even when the child was ended without a
  *   word: by `process.exit`, a native crash, a lack of memory, a blocked loop.
- * - Until when its leases surely hold. The supervisor writes it; a child that was busy or frozen for longer than a lease knows by it,
- *   before any message is heard, whether it may go on.
+ * - Until when the lease behind each of its runs surely holds. The supervisor writes it; a child that was busy or frozen for longer than
+ *   a lease knows by it, before any message is heard, whether they may go on.
  *
  * The file has no name any more by the time the child starts; it goes with its descriptors.
  */
@@ -30,7 +31,6 @@ export class FlightMark {
     const path = join(tmpdir(), `fleet-mark-${uuidv7()}`);
     this.fd = openSync(path, "wx+", 0o600);
     unlinkSync(path);
-    this.lease(0);
     const nobody = Buffer.alloc(SLOT_BYTES);
     nobody.writeUInt32LE(NOBODY);
     writeSync(this.fd, nobody, 0, SLOT_BYTES, SLOT_AT);
@@ -44,12 +44,18 @@ export class FlightMark {
     return slot === NOBODY ? null : slot;
   }
 
-  /** Until when (machine-wide monotonic milliseconds) the leases of the child's slots surely hold. */
-  lease(until: number): void {
+  /** Until when (machine-wide monotonic milliseconds) the leases behind the child's runs surely hold, by slot id. */
+  leases(until: Readonly<Record<number, number>>): void {
     if (!this.#open) return;
     const bytes = Buffer.alloc(LEASE_BYTES);
-    bytes.writeDoubleLE(until);
-    writeSync(this.fd, bytes, 0, LEASE_BYTES, LEASE_AT);
+    for (const [slotId, time] of Object.entries(until)) {
+      bytes.writeDoubleLE(time);
+      try {
+        writeSync(this.fd, bytes, 0, LEASE_BYTES, leaseAt(Number(slotId)));
+      } catch {
+        // No room: the child hears it by message all the same, only not as soon.
+      }
+    }
   }
 
   close(): void {
@@ -57,6 +63,10 @@ export class FlightMark {
     this.#open = false;
     closeSync(this.fd);
   }
+}
+
+function leaseAt(slotId: number): number {
+  return LEASES_AT + slotId * LEASE_BYTES;
 }
 
 const slotBytes = Buffer.alloc(SLOT_BYTES);
@@ -71,11 +81,12 @@ export function markSlot(slotId: number): void {
   }
 }
 
-/** In a child: until when its leases surely hold, as its supervisor knows it by now. */
-export function markedLease(): number {
+/** In a child: until when the lease behind this slot's run surely holds, as its supervisor knows it by now. */
+export function markedLease(slotId: number, fd = MARK_FD): number {
   const bytes = Buffer.alloc(LEASE_BYTES);
   try {
-    return readSync(MARK_FD, bytes, 0, LEASE_BYTES, LEASE_AT) === LEASE_BYTES ? bytes.readDoubleLE(0) : 0;
+    const read = readSync(fd, bytes, 0, LEASE_BYTES, leaseAt(slotId));
+    return read === LEASE_BYTES ? bytes.readDoubleLE(0) : 0;
   } catch {
     return 0;
   }

@@ -24,6 +24,14 @@ describe("HeldLeases", () => {
     expect(held.dropUnsure(151)).toBe(true);
   });
 
+  it("is sure of a lease under its own token only", () => {
+    const held = new HeldLeases();
+    held.granted([lease(0, "2")], 100);
+    expect(held.sureUntil(lease(0, "2"))).toBe(100);
+    expect(held.sureUntil(lease(0, "1"))).toBeUndefined();
+    expect(held.sureUntil(lease(1, "2"))).toBeUndefined();
+  });
+
   it("does not renew what was dropped meanwhile", () => {
     const held = new HeldLeases();
     held.granted([lease(0)], 100);

@@ -20,9 +20,10 @@ export class HeldLeases {
     return this.#leases.get(slotKey(slot))?.token;
   }
 
-  /** Own time until which the lease surely holds; undefined when it is not held. */
-  sureUntil(slot: SlotRef): number | undefined {
-    return this.#leases.get(slotKey(slot))?.sureUntil;
+  /** Own time until which this very lease surely holds; undefined when it is not held, also when a newer one of its slot is. */
+  sureUntil(lease: HeldLease): number | undefined {
+    const held = this.#leases.get(slotKey(lease));
+    return held?.token === lease.token ? held.sureUntil : undefined;
   }
 
   granted(leases: readonly HeldLease[], sureUntil: number): void {

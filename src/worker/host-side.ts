@@ -10,6 +10,7 @@ import { Hosts, type HostEnd } from "./hosts.ts";
 import { reconcile, type Action } from "./reconcile.ts";
 import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
+import type { Turns } from "./turns.ts";
 import { epochKeyOf, possibleHosts, recyclesOf } from "./wanted.ts";
 
 /** The guard acts ten times a second; a gap of so long means that this process did not run. */
@@ -18,6 +19,7 @@ const FROZEN_MS = 1000;
 export interface HostSideParts {
   books: Books;
   runtime: Runtime;
+  turns: Pick<Turns, "mayMove" | "ask" | "end">;
   log: Log;
   started: (slot: SlotRef) => void;
   /** A run has ended; `health` is given where it needed healing. */
@@ -33,8 +35,8 @@ export class HostSide {
   readonly #hosts: Hosts;
   /** Slots because of which this supervisor killed a host. */
   readonly #accused = new Map<string, number[]>();
-  /** Until when each host was told that it may go on. */
-  readonly #toldUntil = new Map<string, number>();
+  /** Until when each host was told that its runs may go on, by slot id; 0 for those that may not. */
+  readonly #told = new Map<string, Map<number, number>>();
   /** Since when each host has had no slot. */
   #idleSince = new Map<string, number>();
   readonly #storeLost = new Throttle(10_000);
@@ -94,6 +96,7 @@ export class HostSide {
         unwanted,
         awaited,
         hostRetryAt: this.#hosts.retryAt(),
+        mayMove: this.#parts.turns.mayMove(now),
         // A drain has a deadline of its own.
         stopGraceMs: draining ? Number.POSITIVE_INFINITY : books.timings.stopGraceMs,
       },
@@ -103,7 +106,7 @@ export class HostSide {
     for (const [automation, { slots: count }] of Object.entries(books.view?.desired ?? {})) {
       this.#hosts.tellSlotCount(automation, count);
     }
-    for (const { key } of this.#hosts.actual(now)) this.#tellLease(key, now);
+    for (const { key } of this.#hosts.actual(now)) this.#tellLeases(key, now);
     if (books.slots.busy() === 0 && this.#hosts.size === 0)
       for (const resolve of this.#settled.splice(0)) resolve();
   }
@@ -178,7 +181,7 @@ export class HostSide {
           action.host,
           now,
         );
-        this.#tellLease(action.host, now);
+        this.#tellLeases(action.host, now);
         return this.#hosts.tell(action.host, { type: "run", slotId, token, slotCount, config, configKey });
       }
       case "reconfigure": {
@@ -186,6 +189,10 @@ export class HostSide {
         books.slots.configApplied(action.slot, configKey, generation);
         return this.#hosts.tell(action.host, { type: "config", slotId, config, configKey });
       }
+      case "ask-turn":
+        return this.#parts.turns.ask(action.automation, now);
+      case "end-turn":
+        return this.#parts.turns.end(action.automation);
       case "stop":
         books.slots.stopping(action.slot, action.reason, now);
         return this.#hosts.tell(action.host, {
@@ -196,13 +203,23 @@ export class HostSide {
     }
   }
 
-  /** How long a host may go on: as long as the lease of each slot on it surely holds. */
-  #tellLease(host: string, now: number): void {
+  /**
+   * How long each run on a host may go on: as long as the lease that it was started under surely holds. A newer lease of the same slot
+   * says nothing about a run that was started before: in between, the slot may have run elsewhere.
+   */
+  #tellLeases(host: string, now: number): void {
     const { leases, slots } = this.#parts.books;
-    const until = Math.min(...slots.on(host).map((slot) => leases.sureUntil(slot) ?? 0));
-    if (!Number.isFinite(until) || this.#toldUntil.get(host) === until) return;
-    this.#toldUntil.set(host, until);
-    this.#hosts.tell(host, { type: "lease", until: machineMs() + until - now });
+    const told = this.#told.get(host) ?? new Map<number, number>();
+    this.#told.set(host, told);
+    const ahead = machineMs() - now;
+    const until: Record<number, number> = {};
+    for (const run of slots.on(host)) {
+      const sure = leases.sureUntil(run) ?? 0;
+      if (told.get(run.slotId) === sure) continue;
+      told.set(run.slotId, sure);
+      until[run.slotId] = sure === 0 ? 0 : sure + ahead;
+    }
+    if (Object.keys(until).length > 0) this.#hosts.tell(host, { type: "leases", until });
   }
 
   #onMessage(host: string, message: FromHost): void {
@@ -255,7 +272,7 @@ export class HostSide {
     const slots = books.slots.on(end.key);
     const { cause, error, guilty } = blame(end, slots, this.#accused.get(end.key) ?? []);
     this.#accused.delete(end.key);
-    this.#toldUntil.delete(end.key);
+    this.#told.delete(end.key);
     if (!end.orderly && slots.length > 0) {
       const ids = slots.map((slot) => slot.slotId);
       log.error(`the process of "${end.automation}" has ended`, { cause, slots: ids, error });

@@ -55,7 +55,7 @@ export function inlineRuntime(
         tell: (message) => (host === undefined ? void early.push(message) : host.hear(message)),
         kill: () => {
           // Code cannot be ended from outside here, but nothing of it reaches the store any more.
-          host?.hear({ type: "lease", until: 0 });
+          host?.revoke();
           end(1);
         },
       };

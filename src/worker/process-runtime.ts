@@ -98,7 +98,7 @@ export function processRuntime(
       return {
         pid: child.pid ?? null,
         tell: (message) => {
-          if (message.type === "lease") flight.lease(message.until);
+          if (message.type === "leases") flight.leases(message.until);
           send(message);
         },
         kill: () => {

@@ -3,6 +3,7 @@ import { HEALTHY, type HealCause, type HealRecord, type SlotHealth } from "../pr
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotState, SlotStatus } from "../protocol/status.ts";
+import type { HeldLease } from "../store/store.ts";
 import { heal, reconsider } from "./heal.ts";
 import { blockKeyOf, type ActualSlot, type WantedSlot } from "./reconcile.ts";
 import type { WorkerTimings } from "./timings.ts";
@@ -77,8 +78,8 @@ export class Slots {
     return (this.#entries.get(slotKey(slot))?.state ?? "idle") === "idle";
   }
 
-  /** Slots of a host that have not ended. */
-  on(host: string): SlotRef[] {
+  /** Runs of a host that have not ended, each with the token of the lease that it was started under. */
+  on(host: string): HeldLease[] {
     return [...this.#entries.values()].filter((entry) => entry.host === host && entry.state !== "idle");
   }
 

@@ -1,0 +1,90 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { z } from "zod";
+import { machineMs } from "../internal/timers.ts";
+import type { FromHost } from "../protocol/host.ts";
+import { openStore } from "../store/open.ts";
+import { defineContinuous } from "./definition.ts";
+import { SlotHost } from "./slot-host.ts";
+
+const SOON = 60_000;
+
+/** Two slots of one process that emit as fast as they can, and what is heard of them. */
+async function twoSlots(leasedUntil?: (slotId: number) => number) {
+  const store = await openStore("sqlite::memory:");
+  onTestFinished(() => store.close());
+  const said: FromHost[] = [];
+  const emitted = [0, 0];
+  const refused: string[][] = [[], []];
+  const automation = defineContinuous("a", {
+    output: z.object({ slot: z.number() }),
+    async runSlot(ctx) {
+      const emit = () =>
+        ctx.emit({ slot: ctx.slotId }).then(
+          () => (emitted[ctx.slotId] = (emitted[ctx.slotId] ?? 0) + 1),
+          (error: { code: string }) => refused[ctx.slotId]?.push(error.code),
+        );
+      for await (const _ of ctx.loop()) await emit();
+      // Code that overlooks its signal.
+      await emit();
+    },
+  });
+  const host = new SlotHost({
+    automation,
+    store,
+    worker: "w",
+    say: (message) => void said.push(message),
+    onClosed: () => undefined,
+    ...(leasedUntil === undefined ? {} : { leasedUntil }),
+  });
+  onTestFinished(() => host.revoke());
+  host.hear({ type: "leases", until: { 0: machineMs() + SOON, 1: machineMs() + SOON } });
+  for (const slotId of [0, 1])
+    host.hear({ type: "run", slotId, token: "1", slotCount: 2, config: {}, configKey: "{}" });
+  await vi.waitFor(() => expect(Math.min(...emitted)).toBeGreaterThan(2));
+  const ended = () => said.filter(({ type }) => type === "ended");
+  const goesOn = async (slotId: number) => {
+    const before = emitted[slotId] ?? 0;
+    await vi.waitFor(() => expect(emitted[slotId]).toBeGreaterThan(before + 5));
+  };
+  return { host, emitted, refused, ended, goesOn };
+}
+
+describe("SlotHost", () => {
+  it("stops the slot whose lease is not sure any more, and no other one of its process", async () => {
+    const { host, refused, ended, goesOn } = await twoSlots();
+    host.hear({ type: "leases", until: { 0: 0 } });
+    await vi.waitFor(() =>
+      expect(ended()).toEqual([{ type: "ended", slotId: 0, outcome: "stopped", error: null }]),
+    );
+    expect(new Set(refused[0])).toEqual(new Set(["FLEET_LEASE_LOST"]));
+    await goesOn(1);
+    expect(ended()).toHaveLength(1);
+    // Not one push of it was lost with those that travelled beside it.
+    expect(refused[1]).toEqual([]);
+  });
+
+  it("looks what its supervisor has noted before it stops a slot whose time is over by what it has heard", async () => {
+    const noted = new Map([
+      [0, machineMs() + SOON],
+      [1, 0],
+    ]);
+    const { host, ended, goesOn } = await twoSlots((slotId) => noted.get(slotId) ?? 0);
+    host.hear({ type: "leases", until: { 0: machineMs() - 1, 1: machineMs() - 1 } });
+    await vi.waitFor(() =>
+      expect(ended()).toEqual([{ type: "ended", slotId: 1, outcome: "stopped", error: null }]),
+    );
+    await goesOn(0);
+  });
+
+  it("lets nothing of any slot reach the store once it is revoked", async () => {
+    const { host, emitted, refused, ended } = await twoSlots(() => machineMs() + SOON);
+    host.revoke();
+    await vi.waitFor(() => expect(ended()).toHaveLength(2));
+    for (const codes of refused) expect(new Set(codes)).toEqual(new Set(["FLEET_LEASE_LOST"]));
+    const last = [...emitted];
+    host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
+    await turn();
+    expect(emitted).toEqual(last);
+  });
+});
