@@ -11,6 +11,8 @@ export interface HelperCalls {
   ping(args: { redisUrl: string; count: number; pauseMs: number }): number[];
   /** Pushes into SQLite: one after the other as fast as it goes, or `perSecond` of them on a schedule. */
   pushSqlite(args: { store: string; ms: number; perSecond?: number }): PushLoad;
+  /** Runs a BullMQ worker in this process: its handler does nothing, or notes how old each job is. */
+  runBull(args: { redisUrl: string; queue: string; concurrency: number; note: boolean }): void;
 }
 
 export interface PushLoad {

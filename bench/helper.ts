@@ -1,5 +1,6 @@
 // Entry of a helper process; see `helper-calls.ts`.
 import { openFleet, type Fleet } from "../src/index.ts";
+import { Worker } from "bullmq";
 import type { HelperCalls, HelperRequest, PushLoad } from "./helper-calls.ts";
 import { PINGS, samplePing, sinceMicros, STAMPS } from "./payload.ts";
 import { rawClient, type RawClient } from "./redis.ts";
@@ -75,6 +76,16 @@ const answers: Answers = {
     }
     load.perSecond = (load.tookMs.length * 1000) / (performance.now() - started);
     return load;
+  },
+
+  async runBull({ redisUrl, queue, concurrency, note }) {
+    const handler = (job: { data: { sent?: string; ok?: boolean } }) => {
+      if (note) ages.push(sinceMicros(job.data.sent ?? "0"));
+      return Promise.resolve({ ok: job.data.ok });
+    };
+    const worker = new Worker(queue, handler, { connection: { url: redisUrl }, concurrency });
+    worker.on("error", () => undefined);
+    await worker.waitUntilReady();
   },
 };
 

@@ -26,6 +26,7 @@ export function describeMachine(): Machine {
       redis: serverVersion(),
       "@redis/client": packageVersion("@redis/client"),
       ioredis: packageVersion("ioredis"),
+      bullmq: packageVersion("bullmq"),
       zod: packageVersion("zod"),
     },
   };

@@ -42,14 +42,8 @@ export function dueTicks(
 }
 
 function madeUpFor({ missed, missedCap }: ScheduleSpec, count: number): number {
-  switch (missed) {
-    case "skip":
-      return 0;
-    case "once":
-      return Math.min(1, count);
-    case "all":
-      return Math.min(missedCap, count);
-  }
+  const most = { skip: 0, once: 1, all: missedCap };
+  return Math.min(most[missed], count);
 }
 
 /** The first tick after `after`; null when there is none any more. */

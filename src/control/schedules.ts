@@ -1,0 +1,177 @@
+import { messageOf } from "../errors.ts";
+import { Throttle, type Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import type { NewTask, ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
+import type { Store } from "../store/store.ts";
+import { dueTicks, nextTick } from "./ticks.ts";
+
+/** How often the schedules are read anew: so soon does a new or changed one count. */
+const REFRESH_MS = 2000;
+/** A queue without schedules is asked less often. */
+const IDLE_REFRESH_MS = 10_000;
+/** The longest sleep: whether this process leads may have changed. */
+const LOOK_MS = 1000;
+const SHORTEST_MS = 10;
+
+export interface SchedulesParts {
+  store: Store;
+  /** Whether this process leads the fleet at present. */
+  leading: () => boolean;
+  log: Log;
+  refreshMs?: number;
+}
+
+interface QueueSchedules {
+  queue: string;
+  schedules: ScheduleRecord[];
+  readAt: number;
+}
+
+/**
+ * Fires the ticks of all schedules, in whichever process leads. Exactly one task per tick: the queue itself notes, in the step that submits
+ * a task for a tick, up to which tick of that schedule it has been given tasks, so a leader that was replaced without knowing, or that
+ * repeats a call, submits nothing twice. What was decided is noted after that (`ticked`): a leader that dies in between leaves a tick
+ * that is decided again, and found to be fired.
+ */
+export class Schedules {
+  readonly #parts: SchedulesParts;
+  readonly #trouble = new Throttle(30_000);
+  #known = new Map<string, QueueSchedules>();
+  #listedAt = Number.NEGATIVE_INFINITY;
+  /** Store time minus own monotonic time. */
+  #offset = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #round: Promise<void> | undefined;
+  #running = false;
+
+  constructor(parts: SchedulesParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.#sleep(0);
+  }
+
+  /** Waits for the round under way. */
+  async stop(): Promise<void> {
+    this.#running = false;
+    clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  #sleep(ms: number): void {
+    if (!this.#running) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#round = this.#turn().finally(() => this.#sleep(this.#untilNext()));
+      },
+      Math.max(SHORTEST_MS, Math.min(ms, LOOK_MS)),
+    );
+  }
+
+  async #turn(): Promise<void> {
+    if (!this.#parts.leading()) {
+      // What others have decided meanwhile is not known here: it is read anew before anything is fired.
+      this.#known.clear();
+      this.#listedAt = Number.NEGATIVE_INFINITY;
+      return;
+    }
+    try {
+      await this.#refresh();
+      for (const entry of this.#known.values()) {
+        for (const schedule of entry.schedules) await this.#decide(entry, schedule);
+      }
+    } catch (error) {
+      this.#trouble.pass(monotonicMs(), () =>
+        this.#parts.log.warn("schedules could not be looked at; trying again", { error: messageOf(error) }),
+      );
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const { queues } = this.#parts.store;
+    const every = this.#parts.refreshMs ?? REFRESH_MS;
+    if (monotonicMs() - this.#listedAt >= every) {
+      const known = new Map<string, QueueSchedules>();
+      for (const queue of await queues.list()) {
+        known.set(
+          queue,
+          this.#known.get(queue) ?? { queue, schedules: [], readAt: Number.NEGATIVE_INFINITY },
+        );
+      }
+      this.#known = known;
+      this.#listedAt = monotonicMs();
+    }
+    for (const entry of this.#known.values()) {
+      const wait =
+        entry.schedules.length === 0 ? Math.max(every, this.#parts.refreshMs ?? IDLE_REFRESH_MS) : every;
+      if (monotonicMs() - entry.readAt < wait) continue;
+      const started = monotonicMs();
+      const { now, schedules } = await queues.schedules({ queue: entry.queue });
+      this.#offset = now - monotonicMs();
+      entry.schedules = schedules;
+      entry.readAt = started;
+    }
+  }
+
+  async #decide({ queue }: QueueSchedules, schedule: ScheduleRecord): Promise<void> {
+    const { leading, log, store } = this.#parts;
+    const { fire, upTo, skipped } = dueTicks(schedule, monotonicMs() + this.#offset);
+    if (upTo === null) return;
+    const { spec, revision } = schedule;
+    if (skipped > 0) log.warn("ticks of a schedule were missed", { queue, schedule: spec.id, skipped });
+    for (const tick of fire) {
+      if (!leading()) return;
+      const answer = await store.queues.submit({ queue, lists: [[taskOf(spec, tick)]] });
+      // Not decided then: it is due again in the next round.
+      if (answer.outcome === "undeclared") return;
+      const [result] = answer.lists;
+      if (result?.outcome === "full") {
+        this.#trouble.pass(monotonicMs(), () =>
+          log.warn("a schedule's task was refused: its queue is full; trying again", {
+            queue,
+            schedule: spec.id,
+          }),
+        );
+        return;
+      }
+    }
+    await store.queues.ticked({ queue, id: spec.id, tick: upTo, revision });
+    schedule.lastTick = upTo;
+    // A single time that is over, and that nobody's definition would bring back.
+    if (spec.origin === "runtime" && nextTick(spec.timing, upTo) === null)
+      await store.queues.removeSchedule({ queue, id: spec.id });
+  }
+
+  #untilNext(): number {
+    const now = monotonicMs() + this.#offset;
+    let least = LOOK_MS;
+    for (const { schedules } of this.#known.values()) {
+      for (const { spec, since, lastTick } of schedules) {
+        const next = nextTick(spec.timing, Math.max(lastTick ?? since, since));
+        if (next !== null) least = Math.min(least, next - now);
+      }
+    }
+    return least;
+  }
+}
+
+/** The task of one tick. */
+export function taskOf(spec: ScheduleSpec, tick: number, random: () => number = Math.random): NewTask {
+  const { id, payload, overlap, jitterMs, task } = spec;
+  return {
+    ...task,
+    id: uuidv7(),
+    payload,
+    delayMs: 0,
+    ...(jitterMs > 0 ? { runAt: tick + Math.floor(random() * jitterMs) } : {}),
+    // While the task of an earlier tick is unfinished it bears the key, and this one is not written.
+    ...(overlap === "skip"
+      ? { dedupe: { key: `schedule:${id}`, onDuplicate: "ignore" as const, windowMs: 0 } }
+      : {}),
+    tick: { schedule: id, at: tick },
+  };
+}
