@@ -11,15 +11,19 @@ export { defineConfig, type ProjectConfig } from "./project/config.ts";
 
 // Contracts
 export { defineStream, type StreamContract, type StreamOptions } from "./contracts/stream.ts";
+export { defineQueue, type Backoff, type QueueContract, type QueueOptions } from "./contracts/queue.ts";
 export type { InferInput, InferOutput, JsonSchema, Schema } from "./contracts/schema/standard.ts";
 
 // Handles outside automations
 export { openFleet, type Fleet, type FleetOptions } from "./automation/fleet.ts";
 export type { ConsumerStream, PeekOptions, PopOptions, StreamHandle } from "./primitives/stream.ts";
+export type { CallOptions, QueueHandle, Task, TaskHandle, WaitOptions } from "./primitives/queue.ts";
+export type { SubmitOptions } from "./primitives/queue-options.ts";
 export type { PushOptions } from "./primitives/stream-emitter.ts";
 export type { Events } from "./primitives/events.ts";
 export type { ReceivedEvent, Subscription } from "./primitives/subscription.ts";
 export type { Envelope } from "./protocol/envelope.ts";
+export type { FailureReason, OnDuplicate, TaskState } from "./protocol/task.ts";
 
 // The store port
 export { openStore } from "./store/open.ts";

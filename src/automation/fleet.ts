@@ -1,4 +1,5 @@
-import type { Schema } from "../contracts/schema/standard.ts";
+import type { QueueContract } from "../contracts/queue.ts";
+import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { checkNamespace } from "../contracts/name.ts";
 import { checkOptions, number, refuse, text, type OptionRules } from "../contracts/options.ts";
@@ -6,13 +7,16 @@ import { FleetError } from "../errors.ts";
 import { SILENT, type Log } from "../internal/log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
+import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
+import type { SubmitOptions } from "../primitives/queue-options.ts";
+import { Queues } from "../primitives/queues.ts";
 import type { StreamHandle } from "../primitives/stream.ts";
 import { Streams } from "../primitives/streams.ts";
 import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 
 export interface FleetOptions {
-  /** Address of the store: `sqlite:path`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+cluster://…`. */
+  /** Address of the store: `sqlite:path`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+cluster://…`, `redis+sentinel://…`. */
   store: string;
   /** Prefix that keeps fleets on one store apart; default none. */
   namespace?: string;
@@ -27,6 +31,19 @@ export interface FleetOptions {
 /** The same handles as in an automation, for scripts, web servers and tests. */
 export interface Fleet extends AsyncDisposable {
   stream<S extends Schema>(contract: StreamContract<S>): StreamHandle<S>;
+  queue<P extends Schema, R extends Schema>(contract: QueueContract<P, R>): QueueHandle<P, R>;
+  /** `queue(contract).submit(…)` */
+  submit<P extends Schema, R extends Schema>(
+    contract: QueueContract<P, R>,
+    payload: InferInput<P>,
+    options?: SubmitOptions,
+  ): Promise<TaskHandle<R>>;
+  /** `queue(contract).call(…)` */
+  call<P extends Schema, R extends Schema>(
+    contract: QueueContract<P, R>,
+    payload: InferInput<P>,
+    options?: CallOptions,
+  ): Promise<InferOutput<R>>;
   readonly events: Events;
   /** Waits until everything accepted is in the store, ends all waiting and subscriptions, closes the connection. Idempotent. */
   close(): Promise<void>;
@@ -72,16 +89,20 @@ export function fleetOn(
   { log, source = `client:${uuidv7()}` }: { log: Log; source?: string },
 ): Fleet {
   const streams = new Streams(store, { log });
+  const queues = new Queues(store, { log });
   const over = new AbortController();
   let closed: Promise<void> | undefined;
   const close = () =>
     (closed ??= (async () => {
-      await streams.close();
+      await Promise.all([streams.close(), queues.close()]);
       over.abort();
       await store.close();
     })());
   return {
     stream: (contract) => streams.handle(contract),
+    queue: (contract) => queues.handle(contract),
+    submit: async (contract, payload, options) => queues.handle(contract).submit(payload, options),
+    call: async (contract, payload, options) => queues.handle(contract).call(payload, options),
     events: eventBus({ store: store.events, source, signal: over.signal }),
     close,
     [Symbol.asyncDispose]: close,

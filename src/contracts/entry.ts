@@ -1,4 +1,5 @@
 // The entry "fleet-framework/contracts": contracts alone, no Node imports, for shared packages and browsers.
 export { defineStream, type StreamContract, type StreamOptions } from "./stream.ts";
+export { defineQueue, type Backoff, type QueueContract, type QueueOptions } from "./queue.ts";
 export type { InferInput, InferOutput, JsonSchema, Schema } from "./schema/standard.ts";
 export { FleetError, isFleetError, type ErrorCode } from "../errors.ts";
