@@ -74,6 +74,7 @@ function worker() {
   const side = new HostSide({
     books,
     runtime,
+    turns: { mayMove: () => new Set(), ask: () => undefined, end: () => undefined },
     log: SILENT,
     started: () => undefined,
     ended: () => undefined,

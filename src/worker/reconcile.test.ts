@@ -54,6 +54,7 @@ function decide(change: Partial<ReconcileInput>, now = 0): Action[] {
       hosts: [],
       unwanted: new Map(),
       hostRetryAt: new Map(),
+      mayMove: new Set(),
       stopGraceMs: GRACE_MS,
       ...change,
     },
@@ -75,6 +76,9 @@ class World {
   readonly hosts = new Map<string, ActualHost>();
   readonly retryAt = new Map<string, number>();
   readonly runs: string[] = [];
+  readonly turns = new Set<string>();
+  /** Automations whose turn was asked for since the last grant. */
+  readonly asked = new Set<string>();
 
   input(): ReconcileInput {
     return {
@@ -83,6 +87,7 @@ class World {
       hosts: [...this.hosts.values()],
       unwanted: new Map(),
       hostRetryAt: this.retryAt,
+      mayMove: this.turns,
       stopGraceMs: GRACE_MS,
     };
   }
@@ -132,6 +137,15 @@ class World {
           "a host is closed when nothing runs on it",
         );
         return void this.hosts.delete(action.host);
+      case "ask-turn":
+        must(!this.turns.has(action.automation), "a turn is asked for where there is none");
+        return void this.asked.add(action.automation);
+      case "end-turn":
+        must(
+          [...this.slots.values()].every((slot) => slot.state !== "stopping" && !slot.starting),
+          "a turn is kept while a slot is down",
+        );
+        return void this.turns.delete(action.automation);
       case "kill-host":
         return this.lose(action.host);
     }
@@ -145,6 +159,12 @@ class World {
   ready(host: string): void {
     if (this.hosts.get(host)?.state === "starting")
       this.hosts.set(host, { key: host, state: "ready", doomed: null });
+  }
+
+  /** The turns that were asked for are given. */
+  grant(): void {
+    for (const automation of this.asked) this.turns.add(automation);
+    this.asked.clear();
   }
 
   /** A host's process ends, and all its slots with it. */
@@ -178,6 +198,7 @@ type Step =
   | { kind: "want"; slots: WantedSlot[] }
   | { kind: "ready"; host: number }
   | { kind: "begin" }
+  | { kind: "grant" }
   | { kind: "lose"; host: number }
   | { kind: "end"; slot: number; retryIn: number }
   | { kind: "time"; ms: number };
@@ -203,6 +224,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.nat({ max: 5 }).map((host): Step => ({ kind: "ready", host })),
   fc.nat({ max: 5 }).map((host): Step => ({ kind: "lose", host })),
   fc.constant<Step>({ kind: "begin" }),
+  fc.constant<Step>({ kind: "grant" }),
   fc
     .tuple(fc.nat({ max: 5 }), fc.nat({ max: 3000 }))
     .map(([slot, retryIn]): Step => ({ kind: "end", slot, retryIn })),
@@ -218,6 +240,7 @@ function play(steps: readonly Step[], after: (world: World, actions: Action[], n
     if (step.kind === "want") world.wanted = step.slots;
     if (step.kind === "ready" && host !== undefined) world.ready(host);
     if (step.kind === "begin") world.begin();
+    if (step.kind === "grant") world.grant();
     if (step.kind === "lose" && host !== undefined) world.lose(host);
     if (step.kind === "end") world.end([...world.slots.keys()][step.slot] ?? "", now + step.retryIn);
     if (step.kind === "time") now += step.ms;
@@ -235,7 +258,9 @@ describe("reconcile, whatever happens", () => {
         play(steps, (_, actions) => {
           const slots = actions.map(slotOf).filter((key) => key !== undefined);
           expect(new Set(slots).size).toBe(slots.length);
-          const hosts = actions.filter((action) => !("slot" in action)).map((action) => action.host);
+          const hosts = actions.flatMap((action) =>
+            "host" in action && !("slot" in action) ? [action.host] : [],
+          );
           expect(new Set(hosts).size).toBe(hosts.length);
         });
       }),
@@ -248,7 +273,9 @@ describe("reconcile, whatever happens", () => {
         play(steps, (world, actions, now) => {
           // A kill ends slots, which is something that happened.
           const killed = actions.some((action) => action.do === "kill-host");
-          expect(killed ? [] : reconcile(world.input(), now)).toEqual([]);
+          // A turn is asked for until it is given.
+          const left = reconcile(world.input(), now).filter((action) => action.do !== "ask-turn");
+          expect(killed ? [] : left).toEqual([]);
         });
       }),
       { numRuns: 300 },
@@ -276,8 +303,10 @@ describe("reconcile, whatever happens", () => {
           world.begin();
           for (const slot of world.slots.values()) if (slot.state === "stopping") world.end(slotKey(slot));
           for (const host of world.hosts.keys()) world.ready(host);
+          world.grant();
           world.pass((now += 10));
         }
+        expect([...world.turns]).toEqual([]);
         // An open circuit keeps a slot from being started, not from running on.
         const startable = world.wanted.filter((slot) => !slot.circuitOpen).map(slotKey);
         expect(world.running()).toEqual(expect.arrayContaining(startable));
@@ -327,7 +356,9 @@ describe("reconcile", () => {
     const old: ActualHost = { key: "a@v1", state: "ready", doomed: null };
     expect(decide({ ...input, hosts: [old] })).toEqual([{ do: "start-host", host: "a@v2", automation: "a" }]);
     expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "starting", doomed: null }] })).toEqual([]);
-    expect(decide({ ...input, hosts: [old, { key: "a@v2", state: "ready", doomed: null }] })).toEqual([
+    const hosts: ActualHost[] = [old, { key: "a@v2", state: "ready", doomed: null }];
+    expect(decide({ ...input, hosts })).toEqual([{ do: "ask-turn", automation: "a" }]);
+    expect(decide({ ...input, hosts, mayMove: new Set(["a"]) })).toEqual([
       { do: "stop", host: "a@v1", slot: input.slots[0], reason: "reload" },
     ]);
   });
@@ -424,6 +455,8 @@ describe("reconcile", () => {
     world.pass(0);
     expect(world.running()).toHaveLength(3);
     world.ready("a@v1#1.0");
+    expect(world.pass(0)).toEqual([{ do: "ask-turn", automation: "a" }]);
+    world.grant();
     for (let moved = 0; moved < 3; moved++) {
       world.pass(0);
       expect(world.running()).toHaveLength(2);
@@ -434,8 +467,34 @@ describe("reconcile", () => {
       expect(world.pass(0)).toEqual([]);
       world.begin();
     }
+    expect([...world.turns]).toEqual(["a"]);
     world.pass(0);
     expect([...world.hosts.keys()]).toEqual(["a@v1#1.0"]);
+    expect([...world.turns]).toEqual([]);
+  });
+
+  it("gives the turn back while the next process is loaded, and asks for it again", () => {
+    const world = new World();
+    world.wanted = [0, 1].map((slotId) => wantedSlot({ slotId, isolate: "slot" }));
+    world.pass(0);
+    for (const host of world.hosts.keys()) world.ready(host);
+    world.pass(0);
+    world.begin();
+    world.wanted = [0, 1].map((slotId) => wantedSlot({ slotId, isolate: "slot", build: "b2" }));
+    world.pass(0);
+    world.ready("a/0@b2");
+    world.pass(0);
+    world.grant();
+    world.pass(0);
+    world.end("a/0");
+    world.pass(0);
+    expect([...world.turns]).toEqual(["a"]);
+    world.begin();
+    world.pass(0);
+    expect([...world.turns]).toEqual([]);
+    expect(world.hosts.get("a/1@b2")?.state).toBe("starting");
+    world.ready("a/1@b2");
+    expect(world.pass(0)).toEqual([{ do: "ask-turn", automation: "a" }]);
   });
 
   it("stops a slot that is stuck; kills a doomed host at once and touches its slots no further", () => {

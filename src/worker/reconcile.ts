@@ -6,6 +6,8 @@
  * - A slot whose code, lease or config changed is stopped first and started only once it has ended: never two runs of one slot.
  * - New code, and a recycle, start in a host of their own; slots move over only when that host is ready, and one by one, so an
  *   automation never loses all its slots together. A version that cannot be loaded so costs nothing that runs.
+ * - A slot is taken down for such a move only while its automation is in `mayMove`: the fleet gives turns, so that workers do not all
+ *   do so at the same time. A turn is asked for once the replacement is ready, and given back when nothing is down any more.
  * - A slot without progress is told to stop; where it does not, or where its host's event loop is blocked, the host is killed.
  */
 import type { StopReason } from "../automation/context.ts";
@@ -63,7 +65,9 @@ export type Action =
   | { do: "kill-host"; host: string; cause: KillCause; slots: readonly SlotRef[] }
   | { do: "run"; host: string; slot: WantedSlot }
   | { do: "reconfigure"; host: string; slot: WantedSlot }
-  | { do: "stop"; host: string; slot: SlotRef; reason: StopReason };
+  | { do: "stop"; host: string; slot: SlotRef; reason: StopReason }
+  | { do: "ask-turn"; automation: string }
+  | { do: "end-turn"; automation: string };
 
 export interface ReconcileInput {
   wanted: readonly WantedSlot[];
@@ -75,6 +79,8 @@ export interface ReconcileInput {
   hostRetryAt: ReadonlyMap<string, number>;
   /** Hosts without slots that stay all the same: leases for slots on them are being waited for. */
   awaited?: ReadonlySet<string>;
+  /** Automations for which it is this worker's turn to take a slot down. */
+  mayMove: ReadonlySet<string>;
   /** How long a slot may take to stop before its host is killed. */
   stopGraceMs: number;
 }
@@ -96,13 +102,15 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   const actual = new Map(input.slots.map((slot) => [slotKey(slot), slot]));
   const needed = new Set(input.awaited);
   const killed = killings(input, now);
-  /** Automations of which a slot is under way from one host to another: the next one waits its turn. */
+  /** Automations of which a slot is next to move; the others wait for it. */
   const moving = new Set<string>();
+  /** Automations of which a slot is down: told to stop, or not running again yet. */
+  const down = new Set<string>();
 
   for (const slot of input.slots) {
     if (slot.state === "idle" || slot.host === null) continue;
     needed.add(slot.host);
-    if (slot.state === "stopping" || slot.starting) moving.add(slot.automation);
+    if (slot.state === "stopping" || slot.starting) down.add(slot.automation);
   }
 
   const startHost = (slot: WantedSlot, host: string) => {
@@ -119,7 +127,7 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
     const host = hostKeyOf(target);
     needed.add(host);
     if (slot !== undefined && slot.retryAt > now) continue;
-    moving.add(target.automation);
+    down.add(target.automation);
     startHost(target, host);
     if (hosts.get(host)?.state === "ready" && !killed.has(host))
       actions.push({ do: "run", host, slot: target });
@@ -139,10 +147,15 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
       const next = hostKeyOf(target);
       // The replacement must stay while any slot is still to come over.
       needed.add(next);
-      if (moving.has(slot.automation)) continue;
+      if (down.has(slot.automation) || moving.has(slot.automation)) continue;
       moving.add(slot.automation);
       startHost(target, next);
       if (hosts.get(next)?.state !== "ready") continue;
+      if (!input.mayMove.has(slot.automation)) {
+        actions.push({ do: "ask-turn", automation: slot.automation });
+        continue;
+      }
+      down.add(slot.automation);
       actions.push({
         do: "stop",
         host,
@@ -155,6 +168,8 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
     }
   }
 
+  for (const automation of input.mayMove)
+    if (!down.has(automation)) actions.push({ do: "end-turn", automation });
   for (const [host, { cause, slots }] of killed) actions.push({ do: "kill-host", host, cause, slots });
   for (const host of input.hosts) {
     if (host.state !== "closing" && !needed.has(host.key) && !killed.has(host.key)) {

@@ -8,6 +8,7 @@ import type { SlotStatus } from "../protocol/status.ts";
 import type { FleetView, Store, Watch } from "../store/store.ts";
 import type { Books } from "./books.ts";
 import { SelfCheck } from "./self-check.ts";
+import type { Turns } from "./turns.ts";
 
 /** A hint can be lost: the view is read anew at least so often. */
 const VIEW_MS = 15_000;
@@ -15,6 +16,7 @@ const VIEW_MS = 15_000;
 export interface StoreSideParts {
   store: Store;
   books: Books;
+  turns: Pick<Turns, "renew">;
   log: Log;
   /** What to report of the slots. */
   statuses: () => SlotStatus[];
@@ -124,6 +126,7 @@ export class StoreSide {
     if (!this.#parts.books.member.draining) await this.#leader.turn(this.#revision);
     await this.#look();
     await this.#claim();
+    await this.#parts.turns.renew();
   }
 
   async #beat(): Promise<void> {

@@ -15,6 +15,7 @@ import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
 import { StoreSide } from "./store-side.ts";
 import type { WorkerTimings } from "./timings.ts";
+import { Turns } from "./turns.ts";
 
 /** How often leases, progress and limits are looked at, whether or not the store answers. */
 const GUARD_MS = 100;
@@ -56,9 +57,12 @@ export class Supervisor {
     const books = new Books({ program, member, timings });
     this.#books = books;
     this.#events = eventBus({ store: store.events, source: worker.id, own: true });
+    const changed = () => this.#hostSide.act();
+    const turns = new Turns({ registry: store.registry, books, log, changed });
     this.#hostSide = new HostSide({
       books,
       runtime,
+      turns,
       log,
       started: (slot) => this.#announce("fleet.slot.started", this.#about(slot)),
       ended: (slot, end, health) => this.#onEnded(slot, end, health),
@@ -66,9 +70,10 @@ export class Supervisor {
     this.#storeSide = new StoreSide({
       store,
       books,
+      turns,
       log,
       statuses: () => this.#hostSide.statuses(),
-      changed: () => this.#hostSide.act(),
+      changed,
     });
   }
 
