@@ -79,7 +79,11 @@ describe("38: a wrong or right password stays out of errors and logs", () => {
       "FLEET_STORE_URL_INVALID",
     ],
     ["a missing scheme", (): string => `:${ENCODED}@127.0.0.1:1`, "FLEET_STORE_URL_INVALID"],
-    ["sentinel", (): string => `redis+sentinel://:${ENCODED}@127.0.0.1:1/m`, undefined],
+    [
+      "an unknown parameter of sentinels",
+      (): string => `redis+sentinel://:${ENCODED}@127.0.0.1:1/m?S3CRET=S3CRET`,
+      "FLEET_STORE_URL_INVALID",
+    ],
   ] as const)("%s", async (_, url, code) => {
     lines.length = 0;
     const error: unknown = await failureOf(() => openStore(url(), options));

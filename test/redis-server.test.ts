@@ -216,9 +216,4 @@ describe("a server that cannot be used", () => {
     expect(performance.now() - started).toBeLessThan(2000);
     expect(isFleetError(error, "FLEET_STORE_UNAVAILABLE")).toBe(true);
   });
-
-  it("Sentinel is not available in this version", async () => {
-    const error = await failureOf(() => open("redis+sentinel://127.0.0.1:26379/main"));
-    expect(isFleetError(error, "FLEET_NOT_AVAILABLE")).toBe(true);
-  });
 });

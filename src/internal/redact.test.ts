@@ -11,6 +11,10 @@ test.each([
   ["redis::S3CRET-x@host", "redis://***@host"],
   ["redis+cluster://u:S3CRET-x@a:1,u:S3CRET-x@b:2", "redis+cluster://***@b:2"],
   ["redis://host:1?password=S3CRET-x", "redis://host:1?password=***"],
+  [
+    "redis+sentinel://u:S3CRET-x@a:1,b:2/main?sentinel_password=S3CRET-x@y&db=1",
+    "redis+sentinel://***@a:1,b:2/main?sentinel_password=***&db=1",
+  ],
   ["redis://host:6379", "redis://host:6379"],
   ["sqlite:.fleet/fleet.db", "sqlite:.fleet/fleet.db"],
   ["not an address", "not an address"],

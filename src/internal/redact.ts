@@ -6,7 +6,7 @@ const SECRET_KEY =
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s"'`<>]*@/gi;
 /** A Redis address with too few or too many slashes is still one. */
 const REDIS_IN_TEXT = /\b(rediss?(?:\+[a-z]+)?:)\/*[^\s"'`<>]*@/gi;
-const SECRET_PARAMETER = /([?&](?:pass(?:word)?|secret|token|api_?key)=)[^&\s"'`<>]+/gi;
+const SECRET_PARAMETER = /([?&](?:(?:sentinel_)?pass(?:word)?|secret|token|api_?key)=)[^&\s"'`<>]+/gi;
 
 /**
  * Hides user name and password of every address in `text`. Also right for broken addresses (a `/`, `#` or `@` in the
@@ -24,10 +24,12 @@ export function redactText(text: string): string {
  * be missing.
  */
 export function redactUrl(url: string): string {
-  const whole = /^(\s*[a-z][a-z0-9+.-]*:)?\/*.*@/is.exec(url);
-  if (whole === null) return redactText(url);
+  // First, as such a password can hold an "@" too.
+  const rest = url.replace(SECRET_PARAMETER, `$1${HIDDEN}`);
+  const whole = /^(\s*[a-z][a-z0-9+.-]*:)?\/*.*@/is.exec(rest);
+  if (whole === null) return redactText(rest);
   const scheme = whole[1] === undefined ? "" : `${whole[1]}//`;
-  return redactText(`${scheme}${HIDDEN}@${url.slice(whole[0].length)}`);
+  return redactText(`${scheme}${HIDDEN}@${rest.slice(whole[0].length)}`);
 }
 
 /** True for names of fields and options whose value nobody should read in a log. */

@@ -3,8 +3,8 @@ import { openStore, storeKind } from "./open.ts";
 
 test("the scheme names the back end", () => {
   expect(storeKind("sqlite::memory:")).toBe("sqlite");
-  for (const url of ["redis://h", "rediss://h", "redis+cluster://h:1", "redis+sentinel://h:1/m"])
-    expect(storeKind(url)).toBe("redis");
+  const scheme = ["redis", "rediss", "redis+cluster", "redis+sentinel", "rediss+sentinel"];
+  for (const url of scheme.map((one) => `${one}://h:1/m`)) expect(storeKind(url)).toBe("redis");
 });
 
 test.each(["", "localhost:6379", "http://:S3CRET-x@h", "fleet.db", "redis", undefined])(

@@ -5,7 +5,7 @@ import { redactUrl } from "../internal/redact.ts";
 import type { Store, StoreOptions } from "./store.ts";
 
 const FORMS =
-  "sqlite:path/to/fleet.db, sqlite::memory:, redis://[user:password@]host[:port][/database], rediss://…, redis+cluster://host:port";
+  "sqlite:path/to/fleet.db, sqlite::memory:, redis://[user:password@]host[:port][/database], rediss://…, redis+cluster://host:port, redis+sentinel://host:port/master-name";
 
 function isFunction(value: unknown): value is (...args: never[]) => unknown {
   return typeof value === "function";
@@ -33,6 +33,7 @@ export function storeKind(url: unknown): StoreKind {
     case "rediss":
     case "redis+cluster":
     case "redis+sentinel":
+    case "rediss+sentinel":
       return "redis";
     default: {
       const given = typeof url === "string" ? JSON.stringify(redactUrl(url)) : `(${typeof url})`;

@@ -1,7 +1,7 @@
 // Throw-away Redis servers on free loopback ports. They keep nothing on disk and die with the process that started them.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,8 +42,44 @@ export interface RedisCluster {
   stop(): Promise<void>;
 }
 
+export interface SentinelOptions {
+  /** How many sentinels; the majority decides. Default 3. */
+  sentinels?: number;
+  /** After so long without an answer the master counts as down. Default 1000. */
+  downAfterMs?: number;
+  /** Of the servers. */
+  password?: string;
+  /** Of the sentinels. */
+  sentinelPassword?: string;
+  /** Further arguments of both servers. */
+  args?: readonly string[];
+}
+
+/** A master and a replica, and sentinels that promote the one when the other goes. */
+export interface SentinelGroup {
+  /** `redis+sentinel://…/main`, with all sentinels and passwords. */
+  readonly url: string;
+  readonly name: string;
+  /** The first one begins as the master. */
+  readonly servers: readonly [RedisServer, RedisServer];
+  readonly sentinels: readonly RedisServer[];
+  /** The port that a sentinel names and that says itself that it is a master; undefined while there is none. */
+  masterPort(): Promise<number | undefined>;
+  /** Waits until that is another one than `port`. */
+  untilMasterIsNot(port: number, ms?: number): Promise<RedisServer>;
+  /** One command to a server. */
+  ask<T>(server: RedisServer, ...args: string[]): Promise<T>;
+  stop(): Promise<void>;
+}
+
 const HOST = "127.0.0.1";
 const START_MS = 20_000;
+
+/** What is left to do when this process ends before its servers were stopped. */
+const atExit = new Set<() => void>();
+process.once("exit", () => {
+  for (const clear of atExit) clear();
+});
 
 /** Starts one server and waits until it answers. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
@@ -97,6 +133,99 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   }
 }
 
+/** Starts a master with a replica in step, and sentinels that know of both and of each other. */
+export async function startSentinels(options: SentinelOptions = {}): Promise<SentinelGroup> {
+  const { sentinels: count = 3, downAfterMs = 1000, password, sentinelPassword } = options;
+  const name = "main";
+  const args = [
+    // Without it the first sync of the replica waits five seconds for others to join.
+    "--repl-diskless-sync-delay",
+    "0",
+    ...(password === undefined ? [] : ["--masterauth", password]),
+    ...(options.args ?? []),
+  ];
+  const server = { args, ...(password === undefined ? {} : { password }) };
+  const master = await startRedis(server);
+  const replica = await startRedis({ ...server, args: [...args, "--replicaof", HOST, String(master.port)] });
+  const servers = [master, replica] as const;
+  const ask = <T>(one: { port: number }, ...command: string[]) => call<T>(one.port, command, password);
+  const watch = <T>(one: { port: number }, ...command: string[]) =>
+    call<T>(one.port, ["SENTINEL", ...command], sentinelPassword);
+  const sentinels: RedisServer[] = [];
+  const stop = async () => void (await Promise.all([...servers, ...sentinels].map((one) => one.stop())));
+  try {
+    await until("the replica follows", async () =>
+      (await ask<string>(replica, "INFO", "replication")).includes("master_link_status:up"),
+    );
+    const config = [
+      "bind " + HOST,
+      `sentinel monitor ${name} ${HOST} ${master.port} ${Math.floor(count / 2) + 1}`,
+      `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
+      `sentinel failover-timeout ${name} 5000`,
+      ...(password === undefined ? [] : [`sentinel auth-pass ${name} ${password}`]),
+      ...(sentinelPassword === undefined
+        ? []
+        : [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]),
+    ];
+    for (let i = 0; i < count; i++) sentinels.push(await startSentinel(config, sentinelPassword));
+    // They introduce themselves through the master, by default every two seconds.
+    for (const one of sentinels) await watch(one, "DEBUG", "PUBLISH-PERIOD", "200");
+    await until("the sentinels know each other", async () => {
+      const known = await Promise.all(
+        sentinels.map((one) => watch<Record<string, string>>(one, "MASTER", name)),
+      );
+      return known.every(
+        (fields) => Number(fields["num-slaves"]) === 1 && Number(fields["num-other-sentinels"]) === count - 1,
+      );
+    });
+    for (const one of sentinels) await watch(one, "DEBUG", "PUBLISH-PERIOD", "2000");
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  const masterPort = async () => {
+    for (const one of sentinels) {
+      try {
+        const [, port] = await watch<[string, string]>(one, "GET-MASTER-ADDR-BY-NAME", name);
+        const [role] = await ask<[string]>({ port: Number(port) }, "ROLE");
+        if (role === "master") return Number(port);
+      } catch {
+        // The next one may know.
+      }
+    }
+    return undefined;
+  };
+  const user = password === undefined ? "" : `:${encodeURIComponent(password)}@`;
+  const query =
+    sentinelPassword === undefined ? "" : `?sentinel_password=${encodeURIComponent(sentinelPassword)}`;
+  const addresses = sentinels.map(({ port }) => `${HOST}:${port}`).join(",");
+  return {
+    url: `redis+sentinel://${user}${addresses}/${name}${query}`,
+    name,
+    servers,
+    sentinels,
+    masterPort,
+    untilMasterIsNot: async (port, ms = START_MS) => {
+      let now: number | undefined;
+      await until("another master", async () => (now = await masterPort()) !== undefined && now !== port, ms);
+      return servers.find((one) => one.port === now) as RedisServer;
+    },
+    ask,
+    stop,
+  };
+}
+
+async function startSentinel(config: readonly string[], password: string | undefined): Promise<RedisServer> {
+  const binary = ensureRedisServer();
+  const folder = mkdtempSync(join(tmpdir(), "fleet-sentinel-"));
+  const port = await freePort();
+  // It writes down there what it learns.
+  const file = join(folder, "sentinel.conf");
+  writeFileSync(file, [...config, `port ${port}`, `dir ${folder}`, ""].join("\n"));
+  return runServer({ binary, port, folder, args: [file, "--sentinel"], password });
+}
+
 function serverArgs(port: number, folder: string, options: RedisServerOptions): string[] {
   const args = ["--port", String(port), "--bind", HOST, "--dir", folder, "--save", "", "--appendonly", "no"];
   if (options.password !== undefined) args.push("--requirepass", options.password);
@@ -116,7 +245,7 @@ async function runServer(launch: Launch): Promise<RedisServer> {
   const { port, folder, password } = launch;
   let child = await startProcess(launch);
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", removeFolder);
+  atExit.add(removeFolder);
 
   const server: RedisServer = {
     url:
@@ -142,7 +271,7 @@ async function runServer(launch: Launch): Promise<RedisServer> {
     },
     async stop() {
       await server.kill();
-      process.off("exit", removeFolder);
+      atExit.delete(removeFolder);
       removeFolder();
     },
   };
@@ -186,9 +315,9 @@ function guard(child: ChildProcess): void {
   });
   watchdog.stdin?.on("error", () => undefined);
   const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  atExit.add(kill);
   child.once("exit", () => {
-    process.off("exit", kill);
+    atExit.delete(kill);
     watchdog.kill("SIGKILL");
   });
   watchdog.unref();
@@ -222,23 +351,31 @@ function answers(port: number): Promise<boolean> {
 }
 
 /** One command on a connection of its own. */
-async function call(port: number, args: string[]): Promise<string> {
-  const client = createClient({ socket: { host: HOST, port, reconnectStrategy: false } });
+async function call<T = string>(port: number, args: string[], password?: string): Promise<T> {
+  const client = createClient({
+    socket: { host: HOST, port, reconnectStrategy: false },
+    ...(password === undefined ? {} : { password }),
+  });
   client.on("error", () => undefined);
   await client.connect();
   try {
-    return await client.sendCommand<string>(args);
+    return await client.sendCommand<T>(args);
   } finally {
     client.destroy();
   }
 }
 
 async function untilWhole(port: number, size: number): Promise<void> {
-  const end = Date.now() + START_MS;
-  for (;;) {
+  await until("the cluster is whole", async () => {
     const info = await call(port, ["CLUSTER", "INFO"]);
-    if (info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`)) return;
-    if (Date.now() > end) throw new Error(`the cluster did not come up:\n${info}`);
+    return info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`);
+  });
+}
+
+async function until(what: string, holds: () => Promise<boolean>, ms = START_MS): Promise<void> {
+  const end = Date.now() + ms;
+  while (!(await holds())) {
+    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
     await delay(20);
   }
 }

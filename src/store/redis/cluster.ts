@@ -6,6 +6,7 @@
  */
 import { monotonicMs } from "../../internal/timers.ts";
 import { type Call, Calls } from "./calls.ts";
+import type { Route } from "./keep-connected.ts";
 import { closeAll, firstTime, type Link, type LinkOptions, type MasterCall } from "./link.ts";
 import { Node, park } from "./node.ts";
 import { keySlot, SLOT_COUNT } from "./slot.ts";
@@ -56,7 +57,11 @@ class ClusterLink implements Link {
     });
   }
 
-  subscriberAddress(key: string, attempt: number): Address {
+  subscriberRoute(key: string): Route {
+    return { address: (attempt) => this.#subscriberAddress(key, attempt) };
+  }
+
+  #subscriberAddress(key: string, attempt: number): Address {
     const owner = this.#nodes.get(this.#owners[keySlot(key)] ?? "");
     if (owner !== undefined && attempt % 2 === 1) return owner.address;
     const up = [...this.#nodes.values()].filter((node) => node.isUp).map((node) => node.address);

@@ -12,6 +12,8 @@ export interface ConnectionSettings {
   deadlineMs: number;
   /** Name by which `CLIENT LIST` shows it. */
   name: string;
+  /** What is to answer is a sentinel, not a server. */
+  sentinel?: boolean;
 }
 
 type Client = ReturnType<typeof makeClient>;
@@ -20,7 +22,7 @@ export class Connection {
   readonly address: Address;
   readonly #client: Client;
   readonly #target: Target;
-  #lost = false;
+  #lost: string | undefined;
   #onLost: (why: string) => void = () => undefined;
 
   private constructor(client: Client, address: Address, target: Target) {
@@ -50,7 +52,7 @@ export class Connection {
     signal.addEventListener("abort", abandon, { once: true });
     try {
       await client.connect();
-      checkServer(await client.sendCommand<Record<string, unknown>>(["HELLO"]), target);
+      checkServer(await client.sendCommand<Record<string, unknown>>(["HELLO"]), settings);
       const connection = new Connection(client, address, target);
       if (!client.isReady) throw new Error("the connection was closed at once");
       connection.#onLost = (why) => onLost(connection, why);
@@ -66,12 +68,26 @@ export class Connection {
   }
 
   get isUsable(): boolean {
-    return !this.#lost && this.#client.isReady;
+    return this.#lost === undefined && this.#client.isReady;
   }
 
   /** Sends a command; commands of one tick travel together. The error, if any, is the client's own: see `errors.ts`. */
   send(args: readonly string[]): Promise<unknown> {
     return this.#client.sendCommand(args);
+  }
+
+  /** As `send`, for what goes around `calls.ts`: without an answer within `ms` the connection is given up. Fails with a FleetError. */
+  async ask(args: readonly string[], ms: number): Promise<unknown> {
+    const timer = setTimeout(() => this.drop(`no answer within ${ms / 1000} s`), ms);
+    try {
+      return await this.send(args);
+    } catch (error) {
+      throw this.#lost === undefined
+        ? openingError(error, this.#target)
+        : unanswered(this.#target, this.#lost, false);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async subscribe(channel: string, onMessage: (text: string, channel: string) => void): Promise<void> {
@@ -96,9 +112,9 @@ export class Connection {
 
   /** Gives it up. Commands without an answer fail. */
   drop(why: string): void {
-    if (this.#lost) return;
-    this.#lost = true;
-    this.#onLost(this.#target.scrub(why));
+    if (this.#lost !== undefined) return;
+    this.#lost = this.#target.scrub(why);
+    this.#onLost(this.#lost);
     this.#client.destroy();
   }
 }
@@ -132,12 +148,18 @@ function makeClient({ host, port }: Address, { target, deadlineMs, name }: Conne
   });
 }
 
-function checkServer(hello: Record<string, unknown>, target: Target): void {
+function checkServer(hello: Record<string, unknown>, { target, sentinel = false }: ConnectionSettings): void {
   const version = String(hello["version"]);
   const refuse = (why: string) => new FleetError("FLEET_STORE_INCOMPATIBLE", `${target.shown} ${why}`);
   if (!(Number.parseInt(version, 10) >= 7))
     throw refuse(`is version ${version}: Redis or Valkey >= 7.0 is needed`);
-  if (hello["mode"] === "sentinel") throw refuse("is a sentinel, not a server");
+  if (sentinel) {
+    if (hello["mode"] !== "sentinel")
+      throw refuse("is a server, not a sentinel: use redis:// in the address");
+    return;
+  }
+  if (hello["mode"] === "sentinel")
+    throw refuse("is a sentinel, not a server: use redis+sentinel://host:port/master-name in the address");
   if (hello["mode"] === "cluster" && !target.cluster) {
     throw refuse("belongs to a cluster: use redis+cluster:// in the address");
   }

@@ -1,7 +1,9 @@
 import { FleetError } from "../../errors.ts";
 import { type CallOptions, Calls } from "./calls.ts";
 import { unanswered } from "./errors.ts";
+import type { Route } from "./keep-connected.ts";
 import { Node } from "./node.ts";
+import { SentinelRoute } from "./sentinel.ts";
 import type { Address, Target } from "./target.ts";
 
 /**
@@ -18,11 +20,11 @@ export interface Link {
   /** Every server that holds keys: what is called through it goes there, whatever the key. */
   masters(): Promise<MasterCall[]>;
   /**
-   * Where a subscriber connects to. On a cluster pub/sub reaches every node, but the others a moment later: what was published
+   * Where a subscriber goes. On a cluster pub/sub reaches every node, but the others a moment later: what was published
    * just before a subscription could still arrive after it. So it is the node that publishes `key`'s messages; another one
    * at every second attempt, in case that one is down.
    */
-  subscriberAddress(key: string, attempt: number): Address;
+  subscriberRoute(key: string): Route;
   /** Resolves when calls can be served for the first time; fails within the deadline. */
   ready(): Promise<void>;
   /** Calls `listener` each time that a lost connection is back. */
@@ -41,14 +43,18 @@ export interface LinkOptions {
 /** Waiting longer than this for calls under way helps nobody who closes. */
 const CLOSE_MS = 1000;
 
+/** To one server: the one at the address, or the one that the sentinels name. */
 export function singleLink({ target, deadlineMs, log }: LinkOptions): Link {
   const calls = new Calls(target, deadlineMs);
   const restored = new Set<() => void>();
   const opening = firstTime(target, deadlineMs, calls);
   const address = target.addresses[0] as Address;
+  const sentinels =
+    target.sentinel === undefined ? undefined : new SentinelRoute({ target, deadlineMs, log });
   const node: Node = new Node({
     target,
     address,
+    route: sentinels,
     deadlineMs,
     calls,
     log,
@@ -66,10 +72,13 @@ export function singleLink({ target, deadlineMs, log }: LinkOptions): Link {
     target,
     call: (args, options) => calls.make(args, options, (call) => node.send(call)),
     masters: () => Promise.resolve([(args, repeatable) => link.call(args, { repeatable, key: "" })]),
-    subscriberAddress: () => address,
+    subscriberRoute: () => sentinels ?? { address: () => address },
     ready: () => opening.done,
     onRestored: (listener) => void restored.add(listener),
-    close: () => closeAll(calls, [node]),
+    close: async () => {
+      sentinels?.close();
+      await closeAll(calls, [node]);
+    },
   };
   return link;
 }

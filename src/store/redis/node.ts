@@ -9,12 +9,14 @@ import { monotonicMs } from "../../internal/timers.ts";
 import type { Call, Calls } from "./calls.ts";
 import type { Connection } from "./connection.ts";
 import { meaningOf, refused, textOf } from "./errors.ts";
-import { KeptConnection } from "./keep-connected.ts";
+import { KeptConnection, type Route } from "./keep-connected.ts";
 import type { Address, Target } from "./target.ts";
 
 export interface NodeOptions {
   target: Target;
   address: Address;
+  /** Where it is not at its address for good. What it refuses as a read-only replica waits then for the way to the master. */
+  route?: Route | undefined;
   deadlineMs: number;
   calls: Calls;
   log: (level: "info" | "warn", message: string) => void;
@@ -48,7 +50,7 @@ export class Node {
     const { target, deadlineMs, calls, log } = options;
     this.#kept = new KeptConnection({
       settings: { target, deadlineMs, name: "fleet" },
-      address: () => options.address,
+      route: options.route ?? { address: () => options.address },
       onUp: () => {
         const first = !this.#wasUp;
         this.#wasUp = true;
@@ -101,7 +103,7 @@ export class Node {
   #refused(call: Call, connection: Connection, error: unknown): void {
     // Taken back already: the connection is gone, and this is only the client's echo of it.
     if (call.settled || call.on !== connection) return;
-    const { target, calls, redirect, submit } = this.#options;
+    const { target, calls, route, redirect, submit } = this.#options;
     const reply = textOf(error, target);
     if (!isReply(error)) return connection.drop(reply);
     call.on = undefined;
@@ -111,11 +113,12 @@ export class Node {
     }
     if (redirect?.(call, reply) === true) return;
     const meaning = meaningOf(reply);
-    if (meaning === "later") {
+    if (meaning === "later" || (meaning === "reconnect" && route !== undefined)) {
       calls.trouble = { text: reply, error: () => refused(reply, target) };
-      return park(call, submit);
+      park(call, submit);
+    } else {
+      calls.reject(call, refused(reply, target));
     }
-    calls.reject(call, refused(reply, target));
     if (meaning === "reconnect") this.#renew(connection, reply);
   }
 

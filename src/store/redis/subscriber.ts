@@ -44,12 +44,12 @@ export class Subscriber {
   #wasUp = false;
   #trouble = "not connected yet";
 
-  /** `home`: the key whose messages must not arrive late; see `Link.subscriberAddress`. */
+  /** `home`: the key whose messages must not arrive late; see `Link.subscriberRoute`. */
   constructor(link: Link, options: LinkOptions, home: string) {
     this.#options = options;
     this.#kept = new KeptConnection({
       settings: { target: options.target, deadlineMs: options.deadlineMs, name: "fleet-subscriber" },
-      address: (attempt) => link.subscriberAddress(home, attempt),
+      route: link.subscriberRoute(home),
       onUp: (connection) => this.#resubscribe(connection),
       onLost: (_, why) => {
         this.#trouble = why;
