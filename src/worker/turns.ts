@@ -84,15 +84,15 @@ export class Turns {
         most,
         ttlMs: books.timings.leaseMs,
       });
-      if (answer === "taken") this.#held.set(automation, since);
-      else this.#held.delete(automation);
+      if (answer === "full") return void this.#held.delete(automation);
+      this.#held.set(automation, since);
+      changed();
     } catch (error) {
       log.debug("no turn to move slots could be had", { automation, error: messageOf(error) });
     } finally {
       this.#asking.delete(automation);
       this.#askAgainAt.set(automation, monotonicMs() + ASK_AGAIN_MS * (0.8 + 0.4 * Math.random()));
     }
-    if (this.#held.has(automation)) changed();
   }
 }
 
