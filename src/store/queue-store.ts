@@ -111,11 +111,7 @@ export interface QueueStore {
    * Renews all claims of these holders, and tells what each holds. Called by a supervisor for its children on its beat, so code that
    * keeps a child's event loop busy does not cost it its claims.
    */
-  keep(args: {
-    queue: string;
-    holders: readonly string[];
-    leaseMs: number;
-  }): Promise<KeepResult>;
+  keep(args: { queue: string; holders: readonly string[]; leaseMs: number }): Promise<KeepResult>;
 
   /**
    * These holders are gone: tasks in `crashed` count a crash (with `error`), all others of theirs an interruption; each is available again at
@@ -132,10 +128,16 @@ export interface QueueStore {
    * Cancels: what is not active at once; what is active is marked, and its holder told by `keep`. A task that is cancelled already is
    * answered `"cancelled"` again, one that has completed or failed `"finished"`.
    */
-  cancel(args: { queue: string; ids: readonly string[] }): Promise<("cancelled" | "cancelling" | "finished" | "unknown")[]>;
+  cancel(args: {
+    queue: string;
+    ids: readonly string[];
+  }): Promise<("cancelled" | "cancelling" | "finished" | "unknown")[]>;
 
   /** Puts failed or cancelled tasks back as waiting, due now, with all three counters at 0, whatever the length of the queue. */
-  retry(args: { queue: string; ids: readonly string[] }): Promise<("waiting" | "not-finished" | "completed" | "unknown")[]>;
+  retry(args: {
+    queue: string;
+    ids: readonly string[];
+  }): Promise<("waiting" | "not-finished" | "completed" | "unknown")[]>;
 
   get(args: { queue: string; id: string }): Promise<TaskRecord | undefined>;
 
@@ -147,7 +149,12 @@ export interface QueueStore {
    * promised order. `next` is a cursor for the following page, undefined at the end. What changes meanwhile may be missed or seen twice;
    * what does not change is on exactly one page.
    */
-  page(args: { queue: string; state: TaskState; n: number; cursor?: string }): Promise<{ tasks: TaskRecord[]; next?: string }>;
+  page(args: {
+    queue: string;
+    state: TaskState;
+    n: number;
+    cursor?: string;
+  }): Promise<{ tasks: TaskRecord[]; next?: string }>;
 
   /** Undefined for a queue that was never declared. */
   stats(args: { queue: string }): Promise<QueueStats | undefined>;
@@ -157,7 +164,9 @@ export interface QueueStore {
    * process may call it at any time. `more`: there was more than one step should do; call again. `reclaimed` counts claims taken back,
    * whatever became of their tasks.
    */
-  sweep(args: { queue: string }): Promise<{ reclaimed: number; expired: number; forgotten: number; more: boolean }>;
+  sweep(args: {
+    queue: string;
+  }): Promise<{ reclaimed: number; expired: number; forgotten: number; more: boolean }>;
 
   /**
    * Stores a schedule. Its ticks count from the store's now, and anew where `timing` changed (`since` is now and `lastTick` null). Other
@@ -225,8 +234,8 @@ export interface KeepResult {
   /** Per holder, in order: what it holds. */
   held: { id: string; token: string; cancelling: boolean }[][];
   /**
-   * A token greater than all claims before this call: a holder that runs a task whose token is smaller, and which is not listed, has
-   * lost it; one that does not know a task that is listed gives it back.
+   * A token greater than those of all claims before this call, and than none after it: a holder that runs a task whose token is
+   * smaller, and which is not listed, has lost it; one that does not know a task that is listed gives it back.
    */
   at: string;
   /** As in `TurnResult`; what is due by now and not waiting yet shows in `nextDueAt` alone. */

@@ -1,0 +1,132 @@
+import { expect } from "vitest";
+import type { ClaimedTask } from "../../protocol/task.ts";
+import { openThree, range, siteCase, type StoreHarness, until } from "./harness.ts";
+import { completed, declaredQueue, ended, LEASE_MS, task } from "./queue-driver.ts";
+import type { Store } from "../store.ts";
+
+const TASKS = 150;
+
+/** What several takers hold, by their own knowledge: no task may be with two of them. */
+class Hands {
+  readonly held = new Map<string, string>();
+  readonly doubled: string[] = [];
+  readonly tokens = new Set<string>();
+  refused = 0;
+  working = true;
+
+  take({ id, token }: ClaimedTask): void {
+    if (this.held.has(id) || this.tokens.has(token)) this.doubled.push(id);
+    this.held.set(id, token);
+    this.tokens.add(token);
+  }
+}
+
+/** A holder that takes what its turns and its watch bring, and says that it is idle. */
+class Taker {
+  readonly holder: string;
+  readonly #store: Store;
+  readonly #hands: Hands;
+  readonly #mine = new Map<string, ClaimedTask>();
+  readonly #givenBack = new Set<string>();
+  handed = 0;
+
+  constructor(store: Store, hands: Hands, holder: string) {
+    this.#store = store;
+    this.#hands = hands;
+    this.holder = holder;
+  }
+
+  watch() {
+    return this.#store.queues.watch(
+      { queue: "q", taker: this.holder },
+      {
+        onTasks: (tasks) => {
+          this.handed += tasks.length;
+          this.#take(tasks);
+        },
+      },
+    );
+  }
+
+  #take(tasks: readonly ClaimedTask[]): void {
+    for (const claim of tasks) {
+      if (this.#givenBack.has(claim.token)) continue;
+      this.#hands.take(claim);
+      this.#mine.set(claim.token, claim);
+    }
+  }
+
+  /** Completes all that it has, and asks for one more. */
+  async turn(): Promise<void> {
+    const done = [...this.#mine.values()];
+    this.#mine.clear();
+    for (const { id } of done) this.#hands.held.delete(id);
+    const { holder } = this;
+    const settle = done.map((claim) => completed(claim, JSON.stringify(holder)));
+    const answer = await this.#store.queues.turn({
+      queue: "q",
+      holder,
+      worker: `w-${holder}`,
+      leaseMs: 60_000,
+      settle,
+      claim: 1,
+      idle: true,
+    });
+    this.#hands.refused += answer.settled.filter((one) => one !== "settled").length;
+    this.#take(answer.tasks);
+  }
+
+  /** A hand-off may be lost: what is listed and does not come is given back. */
+  async giveBackUnknown(): Promise<void> {
+    const { holder } = this;
+    const { held } = await this.#store.queues.keep({ queue: "q", holders: [holder], leaseMs: LEASE_MS });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const unknown = (held[0] ?? []).filter(({ token }) => !this.#hands.tokens.has(token));
+    for (const { token } of unknown) this.#givenBack.add(token);
+    const settle = unknown.map((claim) => ended(claim, "returned"));
+    await this.#store.queues.turn({
+      queue: "q",
+      holder,
+      worker: "w",
+      leaseMs: 60_000,
+      settle,
+      claim: 0,
+    });
+  }
+}
+
+export function queueHandOff(harness: StoreHarness): void {
+  siteCase(harness, "what an idle taker is handed is its own, and nobody else gets it", async (site) => {
+    const [one, two, acting] = await openThree(site);
+    const q = await declaredQueue(acting, { keyConcurrency: 2, concurrency: 3 });
+    const hands = new Hands();
+    const takers = [one, two, one].map((store, i) => new Taker(store, hands, `taker${i}`));
+    const watches = takers.map((taker) => taker.watch());
+    await Promise.all(watches.map(({ ready }) => ready));
+    const work = async (taker: Taker) => {
+      for (let i = 1; hands.working; i++) {
+        await taker.turn();
+        await new Promise((resolve) => setTimeout(resolve, i % 3));
+        if (i % 50 === 0) await taker.giveBackUnknown();
+      }
+    };
+    const submit = async () => {
+      for (const i of range(0, TASKS)) {
+        await q.submit(task(`t${i}`, i % 2 === 0 ? {} : { key: `k${i % 3}` }));
+        if (i % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      await until("all tasks completed", async () => (await q.stats()).counts.completed === TASKS, 15_000);
+      hands.working = false;
+    };
+    await Promise.all([submit(), ...takers.map((taker) => work(taker))]).finally(
+      () => (hands.working = false),
+    );
+    expect({ doubled: hands.doubled, refused: hands.refused }).toEqual({ doubled: [], refused: 0 });
+    expect(await q.counts()).toEqual({ completed: TASKS });
+    const records = await q.store.queues.page({ queue: "q", state: "completed", n: TASKS });
+    expect(
+      records.tasks.every(({ worker, result }) => worker === `w-${JSON.parse(result ?? "") as string}`),
+    ).toBe(true);
+    await Promise.all(watches.map((watch) => watch.close()));
+  });
+}

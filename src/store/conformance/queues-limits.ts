@@ -1,0 +1,226 @@
+import { expect } from "vitest";
+import type { Settlement } from "../../protocol/task.ts";
+import type { QueueSettings } from "../queue-store.ts";
+import { HandClock, openThree, range, type Site, siteCase, type StoreHarness } from "./harness.ts";
+import {
+  completed,
+  crashed,
+  declaredQueue,
+  ended,
+  failed,
+  LEASE_MS,
+  Queue,
+  task,
+  tasks,
+} from "./queue-driver.ts";
+
+export function queueLimits(harness: StoreHarness): void {
+  siteCase(
+    harness,
+    "never more claims than the concurrency, and room again by every way out",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const q = await declaredQueue(await open(clock.options), { concurrency: 3, crashLimit: 100 });
+      await q.submit(...range(0, 20).map((i) => task(`t${i}`)));
+      const turn = await q.turn("h", 9);
+      expect(turn.tasks).toHaveLength(3);
+      expect(turn.ready).toBe(0);
+      expect(await q.claim("other", 9)).toEqual([]);
+      const [a, b, c] = turn.tasks;
+      if (!a || !b || !c) throw new Error("three were claimed");
+      for (const settlement of [completed(a), ended(b, "interrupted"), failed(c, { retryInMs: 1000 })]) {
+        const settled = await q.turn("h", 9, [settlement]);
+        expect(settled.tasks).toHaveLength(1);
+        expect(settled.ready).toBe(0);
+      }
+      expect(await q.claim("h", 9)).toEqual([]);
+      await q.lose(["h"]);
+      const next = await q.claim("h", 9);
+      expect(next).toHaveLength(3);
+      expect(await q.settle(...next.map((claim) => ended(claim, "cancelled")))).toHaveLength(3);
+      expect(await q.claim("h2", 9)).toHaveLength(3);
+      clock.advance(LEASE_MS);
+      expect(await q.claim("h3", 9)).toHaveLength(3);
+      clock.advance(LEASE_MS);
+      await q.sweep();
+      expect(await q.counts()).not.toHaveProperty("active");
+      expect(await q.claim("h4", 9)).toHaveLength(3);
+    },
+  );
+
+  siteCase(
+    harness,
+    "never more claims of a key than its limit; tasks without a key are free",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const q = await declaredQueue(await open(clock.options), { keyConcurrency: 2, crashLimit: 100 });
+      await q.submit(...tasks(["a0", "a1", "a2", "a3", "a4", "a5"], { key: "a" }));
+      await q.submit(...tasks(["b0"], { key: "b" }), ...tasks(["x0", "x1", "x2", "x3"]));
+      const claims = await q.claim("h", 20);
+      expect(claims.map(({ id }) => id)).toEqual(["a0", "b0", "x0", "a1", "x1", "x2", "x3"]);
+      expect((await q.stats()).busyKeys).toEqual([{ key: "a", active: 2, waiting: 4 }]);
+      expect(await q.claim("h", 20)).toEqual([]);
+      const first = claims[0] as (typeof claims)[0];
+      expect((await q.turn("h", 20, [completed(first)])).tasks.map(({ id }) => id)).toEqual(["a2"]);
+      expect(await q.cancel("a3", "a2")).toEqual(["cancelled", "cancelling"]);
+      expect(await q.claim("h", 20)).toEqual([]);
+      await q.lose(["h"], ["a1"]);
+      expect((await q.claimIds("h2", 20)).filter((id) => id.startsWith("a"))).toEqual(["a1", "a4"]);
+      clock.advance(LEASE_MS);
+      expect((await q.claimIds("h3", 20)).filter((id) => id.startsWith("a"))).toEqual(["a1", "a4"]);
+      expect((await q.stats()).busyKeys).toEqual([{ key: "a", active: 2, waiting: 1 }]);
+    },
+  );
+
+  siteCase(harness, "both limits hold together", async ({ open }) => {
+    const q = await declaredQueue(await open(), { concurrency: 4, keyConcurrency: 2 });
+    await q.submit(...range(0, 30).map((i) => task(`t${i}`, { key: `k${i % 3}` })));
+    expect((await q.claim("h", 30)).map(({ key }) => key)).toEqual(["k0", "k1", "k2", "k0"]);
+    await q.lose(["h"]);
+    const [a] = await q.claim("h", 1);
+    expect(a).toBeDefined();
+    expect(await q.claim("h2", 30)).toHaveLength(3);
+  });
+
+  siteCase(harness, "limits that are changed count from the next claim on", async ({ open }) => {
+    const store = await open();
+    const q = await declaredQueue(store, { concurrency: 1, keyConcurrency: 1 });
+    await q.submit(
+      ...tasks(["a0", "a1", "a2", "a3", "a4"], { key: "a" }),
+      ...tasks(["b0", "b1"], { key: "b" }),
+    );
+    expect(await q.claimIds("h", 9)).toEqual(["a0"]);
+    await declaredQueue(store, { concurrency: 4, keyConcurrency: 1 });
+    expect(await q.claimIds("h", 9)).toEqual(["b0"]);
+    await declaredQueue(store, { concurrency: 4, keyConcurrency: 2 });
+    expect((await q.claimIds("h", 9)).toSorted()).toEqual(["a1", "b1"]);
+    await declaredQueue(store, { concurrency: 0, keyConcurrency: 0 });
+    const turn = await q.turn("h", 1);
+    expect(turn.tasks.map(({ id }) => id)).toEqual(["a2"]);
+    expect(turn.ready).toBeGreaterThan(0);
+    expect(turn.ready).toBeLessThanOrEqual(2);
+    // Lowered: three of `a` are held now, which is above both.
+    await declaredQueue(store, { concurrency: 2, keyConcurrency: 1 });
+    expect(await q.turn("h2", 9)).toMatchObject({ tasks: [], ready: 0 });
+    expect((await q.stats()).busyKeys).toEqual([{ key: "a", active: 3, waiting: 2 }]);
+    const held = new Map(((await q.keep("h"))[0] ?? []).map((claim) => [claim.id, claim]));
+    expect([...held.keys()].toSorted()).toEqual(["a0", "a1", "a2", "b0", "b1"]);
+    const room: string[][] = [];
+    for (const id of ["b0", "b1", "a1", "a0", "a2"]) {
+      const claim = held.get(id) as { id: string; token: string };
+      room.push((await q.turn("h2", 9, [completed(claim)])).tasks.map((task) => task.id));
+    }
+    expect(room).toEqual([[], [], [], [], ["a3"]]);
+  });
+
+  siteCase(
+    harness,
+    "another owner's limit takes nothing from keys that have waited at the old one",
+    async (site) => {
+      const store = await site.open();
+      const q = await declaredQueue(store, { keyConcurrency: 1 });
+      await q.submit(...range(0, 40).map((i) => task(`t${i}`, { key: `k${i % 10}` })));
+      expect(await q.claim("h", 99)).toHaveLength(10);
+      await declaredQueue(store, { keyConcurrency: 3 });
+      const second = await q.claim("h", 99);
+      expect(second).toHaveLength(20);
+      await declaredQueue(store, { keyConcurrency: 2 });
+      // From three of each key to two: no room yet; to one: room for one each.
+      expect(await q.settle(...second.slice(0, 10).map((claim) => completed(claim)))).toHaveLength(10);
+      expect(await q.claim("h", 99)).toEqual([]);
+      expect(await q.settle(...second.slice(10).map((claim) => completed(claim)))).toHaveLength(10);
+      expect(await q.claim("h", 99)).toHaveLength(10);
+      expect(await q.counts()).toEqual({ active: 20, completed: 20 });
+    },
+  );
+
+  siteCase(
+    harness,
+    "50 takers at once never exceed a concurrency",
+    (site) => race(site, { concurrency: 7, keyConcurrency: 0, crashLimit: 1000 }, 1500),
+    60_000,
+  );
+
+  siteCase(
+    harness,
+    "50 takers at once never exceed a limit per key",
+    (site) => race(site, { concurrency: 0, keyConcurrency: 2, crashLimit: 1000 }, 1500),
+    60_000,
+  );
+
+  siteCase(
+    harness,
+    "50 takers at once never exceed both",
+    (site) => race(site, { concurrency: 9, keyConcurrency: 3, crashLimit: 1000 }, 1500),
+    60_000,
+  );
+}
+
+const TASKS = 400;
+
+/**
+ * Takers on three connections claim and settle at random, crash and let go. What is held is counted from the answers: a claim counts
+ * from its answer until its settlement is sent, which is never longer than the store counts it, so an excess that is seen is one.
+ */
+async function race(site: Site, settings: Partial<QueueSettings>, steps: number): Promise<void> {
+  const stores = await openThree(site);
+  const first = await declaredQueue(stores[0], settings);
+  await first.submit(...range(0, TASKS).map((i) => task(`t${i}`, { key: `k${i % 6}`, maxAttempts: 1000 })));
+  const held = new Map<string, string>();
+  const seen = { most: 0, mostOfKey: 0, claims: 0 };
+  let left = steps;
+  const taker = async (who: number) => {
+    const q = new Queue(stores[who % 3] as (typeof stores)[0]);
+    let mine: { id: string; token: string }[] = [];
+    const random = randomOf(who + 1);
+    while (left > 0) {
+      left -= 1;
+      const letGo = random() < 0.1;
+      const n = letGo || random() < 0.4 ? 0 : Math.ceil(random() * mine.length);
+      const settle = mine.splice(0, n).map((claim) => endOf(claim, random()));
+      for (const { token } of [...settle, ...(letGo ? mine : [])]) held.delete(token);
+      if (letGo) {
+        await q.lose([`h${who}`], random() < 0.5 ? mine.map(({ id }) => id) : []);
+        mine = [];
+      }
+      const turn = await q.turn(`h${who}`, 1 + Math.floor(random() * 3), settle);
+      expect(turn.settled.every((answer) => answer === "settled")).toBe(true);
+      for (const { token, key } of turn.tasks) held.set(token, key ?? "");
+      mine.push(...turn.tasks);
+      seen.claims += turn.tasks.length;
+      const ofKey = Math.max(
+        0,
+        ...range(0, 6).map((i) => [...held.values()].filter((k) => k === `k${i}`).length),
+      );
+      seen.most = Math.max(seen.most, held.size);
+      seen.mostOfKey = Math.max(seen.mostOfKey, ofKey);
+    }
+  };
+  await Promise.all(range(0, 50).map((who) => taker(who)));
+  const most = Math.min(settings.concurrency || Infinity, 6 * (settings.keyConcurrency || Infinity));
+  // The limits were reached and never passed.
+  expect(seen.most).toBe(most);
+  if (settings.keyConcurrency) expect(seen.mostOfKey).toBe(settings.keyConcurrency);
+  expect(seen.claims).toBeGreaterThan(steps / 20);
+  const { counts } = await first.stats();
+  expect(counts.active).toBeLessThanOrEqual(most);
+  expect(Object.values(counts).reduce((sum, n) => sum + n, 0)).toBe(TASKS);
+}
+
+function endOf(claim: { id: string; token: string }, random: number): Settlement {
+  if (random < 0.1) return completed(claim);
+  if (random < 0.4) return failed(claim);
+  if (random < 0.5) return crashed(claim);
+  return ended(claim, random < 0.75 ? "interrupted" : "returned");
+}
+
+/** Numbers from 0 to 1, the same ones each time (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed * 2_654_435_761;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
