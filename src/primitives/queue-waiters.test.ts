@@ -66,14 +66,22 @@ describe("waits for ends of tasks", () => {
   it("are woken by time and by their signal", async () => {
     const { waiters } = setUp();
     const stop = new AbortController();
-    const [byTime, bySignal] = [
-      waiters.enter("a").woken(50, undefined),
-      waiters.enter("b").woken(1e12, stop.signal),
-    ];
-    await vi.advanceTimersByTimeAsync(50);
-    await byTime;
+    const woken: string[] = [];
+    void waiters
+      .enter("a")
+      .woken(50, undefined)
+      .then(() => woken.push("by time"));
+    void waiters
+      .enter("b")
+      .woken(1e12, stop.signal)
+      .then(() => woken.push("by signal"));
+    await vi.advanceTimersByTimeAsync(49);
+    expect(woken).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(woken).toEqual(["by time"]);
     stop.abort();
-    await bySignal;
+    await settle();
+    expect(woken).toEqual(["by time", "by signal"]);
   });
 
   it("are looked at one after the other, a tenth at each turn, where hints are lost", async () => {
