@@ -20,6 +20,15 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
     expect(new Set(all).size).toBe(all.length);
   });
 
+  it.each(STREAMS)("all keys of queue %s are in one slot", (name) => {
+    const { base, ...others } = keys.queue(name);
+    const all = [...Object.values(others), `${base}task:{x}`, `${base}lane:=a{b}c`, `${base}meta`];
+    expect(all.every((key) => key.startsWith(base))).toBe(true);
+    expect(new Set(all.map(keySlot))).toEqual(new Set([keySlot(base)]));
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.filter((key) => !keys.owns(key))).toEqual([]);
+  });
+
   it("different streams spread over the slots", () => {
     const slots = Array.from({ length: 100 }, (_, i) => keySlot(keys.stream(`s${i}`).stream));
     expect(new Set(slots).size).toBeGreaterThan(90);
@@ -31,6 +40,10 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
       ...STREAMS.flatMap((name) => {
         const { stream, meta, quarantine } = keys.stream(name);
         return [stream, meta, quarantine];
+      }),
+      ...STREAMS.flatMap((name) => {
+        const { base, schedules } = keys.queue(name);
+        return [schedules, `${base}meta`, `${base}task:1`, `${base}lane:=k`];
       }),
       ...Object.values(keys.fleet),
       keys.eventSeqs,
@@ -51,6 +64,12 @@ it("the names on the wire are as documented", () => {
     hint: "{stream:url-pinger}:hint",
   });
   expect(redisKeys("prod").stream("x").meta).toBe("{prod:stream:x}:meta");
+  expect(redisKeys("prod").queue("x")).toEqual({
+    base: "{prod:queue:x}:",
+    schedules: "{prod:queue:x}:schedules",
+    hint: "{prod:queue:x}:hint",
+    finished: "{prod:queue:x}:finished",
+  });
   expect(redisKeys("prod").event("fleet.slot.*")).toBe("prod:event:fleet.slot.*");
   expect(redisKeys("prod").eventSeqs).toBe("{prod:events}:seq");
   expect(redisKeys("prod").fleet.meta).toBe("{prod:fleet}:meta");

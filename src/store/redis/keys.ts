@@ -18,6 +18,35 @@ export interface StreamKeys {
   hint: string;
 }
 
+/**
+ * A queue's names are many, and some bear ids: scripts put them together, `base` and what stands behind it.
+ *
+ * - `meta` HASH: settings; `seq`, `turn`, `token`, the last of each; `n:<total>` and `r:<reason>`, what only grows.
+ * - `task:<id>` HASH: **p**ayload; fixed **v**alues `<priority> <maxAttempts> <timeoutMs> <ttlMs> <submitted at>`; **s**tate `s`cheduled,
+ *   `w`aiting, `a`ctive, `c`ompleted, `f`ailed, `x` cancelled; its place (`o`) in its lane. Where they differ from none: lane (`k`), due
+ *   (`u`), **e**xpires, **d**edupe key, asked for (`q`), schedule (`j`), counters (`g`) `<attempts> <crashes> <interruptions>`, **h**older
+ *   and start (`b`) `<at> <worker>` of the last claim, **t**oken of the last claim that was settled, finish (`f`), **r**esult, reason (`x`),
+ *   error (`m`).
+ * - `lane:-` ZSET of waiting tasks without a key, `lane:=<key>` of those with one; score = place: band of the priority, submission.
+ * - `keyed` ZSET of all waiting tasks with a key, by place.
+ * - `ring` ZSET of lanes to claim from, by band and turn; `blocked` SET of lanes that wait at their limit.
+ * - `active` ZSET of claimed tasks; score = token. `busy:=<key>` SET of those of a key. `cancelling` SET of those to be cancelled.
+ * - `held:<holder>` ZSET of a holder's tasks; score = end of lease. `holders` ZSET; score = no later than its first lease's end.
+ * - `delayed` ZSET by due time; `ttl` ZSET of waiting and delayed tasks by the end of their time to live.
+ * - `completed`, `failed`, `cancelled` ZSETs; score = end in microseconds, strictly growing.
+ * - `dedupe` HASH dedupe key -> `<throttled until> <id>`; `windows` ZSET of throttled dedupe keys by that time.
+ * - `ticks` HASH schedule -> last tick with a task; `schedules` HASH, see `queue-put-schedule.lua`.
+ */
+export interface QueueKeys {
+  /** `{<p>queue:<name>}:`, what all names of the queue begin with. */
+  base: string;
+  schedules: string;
+  /** Channel: there is something to claim, where there was nothing before. */
+  hint: string;
+  /** Channel: `<fleet id> <task id>`, a task that was asked for has ended. */
+  finished: string;
+}
+
 export interface FleetKeys {
   /** HASH: fleet id, schema version, revision, last fencing token. */
   meta: string;
@@ -44,12 +73,15 @@ export interface FleetKeys {
   health: string;
   /** SET of the names of all declared streams. */
   streams: string;
+  /** SET of the names of all declared queues. */
+  queues: string;
   /** Channel: the revision has grown. */
   hint: string;
 }
 
 export interface Keys {
   stream(name: string): StreamKeys;
+  queue(name: string): QueueKeys;
   fleet: FleetKeys;
   /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
   eventSeqs: string;
@@ -92,6 +124,10 @@ export function redisKeys(namespace: string): Keys {
         hint: `{${stream}}:hint`,
       };
     },
+    queue: (name) => {
+      const base = `{${p}queue:${name}}:`;
+      return { base, schedules: `${base}schedules`, hint: `${base}hint`, finished: `${base}finished` };
+    },
     fleet: {
       meta: fleet("meta"),
       workers: fleet("workers"),
@@ -106,6 +142,7 @@ export function redisKeys(namespace: string): Keys {
       state: fleet("state"),
       health: fleet("health"),
       streams: fleet("streams"),
+      queues: fleet("queues"),
       hint: fleet("hint"),
     },
     eventSeqs: `{${p}events}:seq`,

@@ -48,7 +48,7 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
         return identity.id;
       },
       streams: redisStreams(parts),
-      queues: redisQueues(),
+      queues: redisQueues(parts),
       events: redisEvents(parts),
       registry: redisRegistry(parts),
       now: async () =>

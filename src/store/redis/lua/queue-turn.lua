@@ -1,0 +1,44 @@
+-- Ends claims of tasks and takes new ones, in one step.
+-- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-take
+-- KEYS base
+-- ARGV clock, fleet, holder, worker, leaseMs, claim, settlements...
+-- ->   {"" | "undeclared", indexes (from 0) of settlements whose lease was lost, tasks, now, ready, due time of the next scheduled task or ""}
+--
+-- A settlement is its id, token, outcome and number of further values, then these: of "completed" its result if any, of "failed"
+-- its error, reason, pause in ms and "1" where it is final, of "crashed" its error. A task is {payload, its fixed values, lane or nil,
+-- counters or nil, tick or nil, id, token}.
+local fleet, holder = ARGV[2], ARGV[3]
+open(KEYS[1], now_us())
+
+local lost = {}
+if #ARGV > 6 then
+  local at, ids = {}, {}
+  local i = 7
+  while i <= #ARGV do
+    at[#at + 1], ids[#ids + 1] = i, ARGV[i]
+    i = i + 4 + tonumber(ARGV[i + 3])
+  end
+  local over = {}
+  for from = 1, #ids, 4000 do
+    local to = math.min(from + 3999, #ids)
+    local present = call("ZMSCORE", active, unpack(ids, from, to))
+    for n = from, to do
+      local i, id, bearing = at[n], ids[n], ARGV[at[n] + 1]
+      if present[n - from + 1] == bearing and not over[id] then
+        over[id] = true
+        if ARGV[i + 3] == "0" then
+          settle(id, ARGV[i + 2], bearing, fleet)
+        else
+          settle(id, ARGV[i + 2], bearing, fleet, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
+        end
+      elseif call("HGET", tasks .. id, "t") ~= bearing then
+        lost[#lost + 1] = n - 1
+      end
+    end
+  end
+  flush()
+end
+refresh(fleet)
+local got = take(tonumber(ARGV[6]), holder, ARGV[4], tonumber(ARGV[5]), fleet)
+local is_ready = close(fleet)
+return { declared and "" or "undeclared", lost, got, stamp, is_ready, next_due() }

@@ -1,0 +1,160 @@
+/** How tasks and settlements travel to the scripts of queues, and claims come back. */
+import type { ClaimedTask, NewTask, Settlement } from "../../protocol/task.ts";
+import type { QueueSettings, SubmitOutcome, SubmitResult } from "../queue-store.ts";
+
+/** What `queue-submit.lua` takes. */
+export function wireOfLists(lists: readonly (readonly NewTask[])[]): string[] {
+  const sent: string[] = [];
+  for (const list of lists) {
+    sent.push(String(list.length));
+    for (const task of list) {
+      const more = pairsOf(task);
+      sent.push(task.id, task.payload, fixedOf(task), more === undefined ? "0" : String(more.length / 2));
+      if (more !== undefined) sent.push(...more);
+    }
+  }
+  return sent;
+}
+
+function fixedOf({ priority, maxAttempts, timeoutMs, ttlMs }: NewTask): string {
+  return `${priority} ${maxAttempts} ${Math.round(timeoutMs)} ${Math.round(ttlMs)}`;
+}
+
+/** What only some tasks have; undefined for those without any of it. */
+function pairsOf({ key, dedupe, delayMs, runAt, asked, tick }: NewTask): string[] | undefined {
+  if (key === undefined && dedupe === undefined && runAt === undefined && tick === undefined) {
+    if (delayMs === 0 && asked !== true) return undefined;
+  }
+  const more: string[] = [];
+  if (key !== undefined) more.push("k", `=${key}`);
+  if (runAt !== undefined) more.push("at", String(Math.ceil(runAt)));
+  else if (delayMs > 0) more.push("delay", String(Math.ceil(delayMs)));
+  if (asked === true) more.push("q", "1");
+  if (tick !== undefined) more.push("j", tick.schedule, "tick", String(tick.at));
+  if (dedupe !== undefined)
+    more.push("dedupe", dedupe.key, "mode", dedupe.onDuplicate, "window", String(Math.ceil(dedupe.windowMs)));
+  return more;
+}
+
+/** Of one list: all were submitted, or what became of each task, or the length that was too much. */
+export type ListReply = "new" | string[] | ["full", length: number, maxLength: number];
+
+export function resultOf(reply: ListReply, list: readonly NewTask[]): SubmitResult {
+  if (reply === "new")
+    return { outcome: "accepted", tasks: list.map(({ id }) => ({ id, outcome: "submitted" })) };
+  if (isFull(reply)) return { outcome: "full", length: reply[1], maxLength: reply[2] };
+  const tasks: { id: string; outcome: SubmitOutcome }[] = [];
+  for (let i = 0; i < reply.length; i += 2)
+    tasks.push({ id: reply[i] as string, outcome: reply[i + 1] as SubmitOutcome });
+  return { outcome: "accepted", tasks };
+}
+
+function isFull(reply: string[] | ["full", number, number]): reply is ["full", number, number] {
+  return typeof reply[1] === "number";
+}
+
+/** What `queue-turn.lua` takes. */
+export function wireOfSettlements(settle: readonly Settlement[]): string[] {
+  const sent: string[] = [];
+  for (const one of settle) {
+    switch (one.outcome) {
+      case "completed":
+        if (one.result === null) sent.push(one.id, one.token, "completed", "0");
+        else sent.push(one.id, one.token, "completed", "1", one.result);
+        break;
+      case "failed":
+        sent.push(one.id, one.token, "failed", "4", one.error, one.reason);
+        sent.push(String(Math.ceil(one.retryInMs)), one.final ? "1" : "0");
+        break;
+      case "crashed":
+        sent.push(one.id, one.token, "crashed", "1", one.error);
+        break;
+      default:
+        sent.push(one.id, one.token, one.outcome, "0");
+    }
+  }
+  return sent;
+}
+
+export type ClaimReply = [
+  payload: string,
+  fixed: string,
+  lane: string | null,
+  counters: string | null,
+  tick: string | null,
+  id: string,
+  token: string,
+];
+
+export function claimedOf([payload, fixed, lane, counters, tick, id, token]: ClaimReply): ClaimedTask {
+  const [attempts, crashes, interruptions] = countersOf(counters);
+  const { maxAttempts, timeoutMs, submittedAt } = fixedValues(fixed);
+  const key = keyOf(lane);
+  return {
+    id,
+    payload,
+    token,
+    attempts,
+    crashes,
+    interruptions,
+    maxAttempts,
+    timeoutMs,
+    key,
+    submittedAt,
+    tick: tickOf(tick),
+  };
+}
+
+export function fixedValues(fixed: string) {
+  const [priority, maxAttempts, timeoutMs, , submittedAt] = fixed.split(" ").map(Number);
+  return { priority, maxAttempts, timeoutMs, submittedAt } as {
+    priority: number;
+    maxAttempts: number;
+    timeoutMs: number;
+    submittedAt: number;
+  };
+}
+
+export function countersOf(text: string | null): [attempts: number, crashes: number, interruptions: number] {
+  return text === null ? [0, 0, 0] : (text.split(" ").map(Number) as [number, number, number]);
+}
+
+/** `<at> <schedule>` */
+export function tickOf(text: string | null): { schedule: string; at: number } | null {
+  if (text === null) return null;
+  const space = text.indexOf(" ");
+  return { schedule: text.slice(space + 1), at: Number(text.slice(0, space)) };
+}
+
+/** The key of a lane: lanes of keys bear `=` before it. */
+export function keyOf(lane: string | null): string | null {
+  return lane === null ? null : lane.slice(1);
+}
+
+const SETTING_NAMES: readonly (keyof QueueSettings)[] = [
+  "maxLength",
+  "maxPayloadBytes",
+  "concurrency",
+  "keyConcurrency",
+  "crashLimit",
+  "keepMs",
+  "keepCount",
+  "keepFailedMs",
+  "keepFailedCount",
+];
+
+export function wireOfSettings(settings: QueueSettings): string[] {
+  return SETTING_NAMES.flatMap((name) => [name, String(Math.round(settings[name]))]);
+}
+
+/** From the values in the order in which `wireOfSettings` gives them. */
+export function settingsOf(values: readonly string[]): QueueSettings {
+  return Object.fromEntries(
+    SETTING_NAMES.map((name, i) => [name, Number(values[i])]),
+  ) as unknown as QueueSettings;
+}
+
+/** From a hash that has them among others. */
+export function settingsIn(meta: Readonly<Record<string, string>>): QueueSettings {
+  return settingsOf(SETTING_NAMES.map((name) => meta[name] as string));
+}
