@@ -1,8 +1,9 @@
-import { messageOf } from "../errors.ts";
+import { FleetError, messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { NewTask, ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
+import type { QueueStore } from "../store/queue-store.ts";
 import type { Store } from "../store/store.ts";
 import { dueTicks, nextTick } from "./ticks.ts";
 
@@ -174,4 +175,19 @@ export function taskOf(spec: ScheduleSpec, tick: number, random: () => number = 
       : {}),
     tick: { schedule: id, at: tick },
   };
+}
+
+/** Submits a task of a schedule now, beside its ticks. Answers the task's id. */
+export async function runNow(queues: QueueStore, queue: string, spec: ScheduleSpec): Promise<string> {
+  const { tick: _tick, runAt: _runAt, dedupe: _dedupe, ...task } = taskOf(spec, 0);
+  const answer = await queues.submit({ queue, lists: [[task]] });
+  const [result] = answer.outcome === "done" ? answer.lists : [];
+  if (result?.outcome === "accepted") return task.id;
+  const why =
+    result === undefined
+      ? "its settings are not in the store"
+      : `it is full (${result.length} of ${result.maxLength})`;
+  throw new FleetError("FLEET_QUEUE_FULL", `queue "${queue}": the task was refused: ${why}`, {
+    retryable: true,
+  });
 }

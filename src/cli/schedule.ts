@@ -1,0 +1,134 @@
+// `fleet schedule …`: what submits tasks by itself, straight from the store.
+import type { Command } from "commander";
+import { checkName } from "../contracts/name.ts";
+import { runNow } from "../control/schedules.ts";
+import { nearest } from "../internal/suggest.ts";
+import type { ScheduleRecord } from "../protocol/task.ts";
+import type { Store } from "../store/store.ts";
+import { CommandFailed } from "./exit.ts";
+import { addTargetOptions, type TargetFlags } from "./options.ts";
+import { renderSchedules, scheduleLine } from "./schedule-view.ts";
+import { withStore } from "./target.ts";
+import type { Terminal } from "./terminal.ts";
+
+export function addSchedule(program: Command, terminal: Terminal): void {
+  const schedule = program
+    .command("schedule")
+    .description("see and steer what submits tasks by itself")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fleet schedule ls\n  fleet schedule run reports nightly\n  fleet schedule pause reports nightly\n\nSchedules are declared with a batch automation (schedules: { … }) or made by fleet.queue(…).schedule(…).",
+    );
+  addTargetOptions(schedule.command("ls [queue]").description("all schedules, with their next tick")).action(
+    (queue: string | undefined, _options, command: Command) =>
+      withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
+        if (queue !== undefined) await mustBeThere(store, queue);
+        const lines = await linesOf(store, queue === undefined ? await store.queues.list() : [queue]);
+        terminal.print(
+          terminal.json ? `${JSON.stringify(lines)}\n` : renderSchedules(lines, terminal.colors(1).dim),
+        );
+      }),
+  );
+  addOne(schedule, terminal, "run", "submit a task of it now; its ticks go on as they are", runOnce);
+  addOne(schedule, terminal, "pause", "let its ticks pass by until it is resumed", (store, at) =>
+    pause(store, at, true),
+  );
+  addOne(schedule, terminal, "resume", "count its ticks again, from now on", (store, at) =>
+    pause(store, at, false),
+  );
+  addOne(
+    schedule,
+    terminal,
+    "rm",
+    "remove it; one that a definition declares comes back with its worker",
+    remove,
+  );
+}
+
+interface At {
+  queue: string;
+  id: string;
+  record: ScheduleRecord;
+}
+
+/** What was done, in words and for programs. */
+interface Done {
+  words: string;
+  json: object;
+}
+
+function addOne(
+  schedule: Command,
+  terminal: Terminal,
+  verb: string,
+  description: string,
+  act: (store: Store, at: At) => Promise<Done>,
+): void {
+  addTargetOptions(schedule.command(`${verb} <queue> <id>`).description(description)).action(
+    (queue: string, id: string, _options, command: Command) =>
+      withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
+        const { words, json } = await act(store, { queue, id, record: await find(store, queue, id) });
+        terminal.print(terminal.json ? `${JSON.stringify({ queue, id, ...json })}\n` : `${words}\n`);
+      }),
+  );
+}
+
+async function runOnce(store: Store, { queue, id, record }: At): Promise<Done> {
+  const task = await runNow(store.queues, queue, record.spec);
+  return { words: `Submitted task ${task} of schedule "${id}".`, json: { task } };
+}
+
+async function pause(store: Store, { queue, id, record }: At, paused: boolean): Promise<Done> {
+  const changed = record.paused !== paused;
+  if (changed) await store.queues.pauseSchedule({ queue, id, paused });
+  const state = paused ? "paused" : "running";
+  return {
+    words: `Schedule "${id}" of queue "${queue}" ${changed ? "is" : "was"} ${state}${changed ? "" : " already"}.`,
+    json: { paused, changed },
+  };
+}
+
+async function remove(store: Store, { queue, id, record }: At): Promise<Done> {
+  await store.queues.removeSchedule({ queue, id });
+  const again =
+    record.spec.origin === "definition"
+      ? " Its automation declares it: the next worker that starts puts it back."
+      : "";
+  return { words: `Removed schedule "${id}" of queue "${queue}".${again}`, json: { removed: true } };
+}
+
+async function linesOf(store: Store, queues: readonly string[]) {
+  const all = await Promise.all(
+    queues.map(async (queue) => {
+      const { now, schedules } = await store.queues.schedules({ queue });
+      return schedules.map((record) => scheduleLine(queue, record, now));
+    }),
+  );
+  return all.flat();
+}
+
+async function find(store: Store, queue: string, id: string): Promise<ScheduleRecord> {
+  await mustBeThere(store, queue);
+  const { schedules } = await store.queues.schedules({ queue });
+  const record = schedules.find(({ spec }) => spec.id === id);
+  if (record !== undefined) return record;
+  const names = schedules.map(({ spec }) => spec.id);
+  throw notFound(`there is no schedule "${id}" of queue "${queue}"`, id, names);
+}
+
+async function mustBeThere(store: Store, queue: string): Promise<void> {
+  checkName("queue", queue);
+  const names = await store.queues.list();
+  if (!names.includes(queue)) throw notFound(`there is no queue "${queue}"`, queue, names);
+}
+
+function notFound(message: string, name: string, names: readonly string[]): CommandFailed {
+  const near = nearest(name, names);
+  const hint =
+    near !== undefined
+      ? `did you mean "${near}"?`
+      : names.length === 0
+        ? "there are none yet"
+        : `there are: ${names.join(", ")}`;
+  return new CommandFailed("FLEET_NOT_FOUND", `${message}; ${hint}`);
+}
