@@ -46,6 +46,8 @@ export const DEFAULT_TIMINGS: WorkerTimings = {
   sweepMs: 20_000,
 };
 
+const BUDGET: OptionRules<Budget> = { failures: integer({ min: 1 }), windowMs: integer({ min: 1 }) };
+
 const RULES: OptionRules<WorkerTimings> = {
   beatMs: integer({ min: 50, max: 60_000 }),
   leaseMs: integer({ min: 500, max: 600_000 }),
@@ -53,15 +55,37 @@ const RULES: OptionRules<WorkerTimings> = {
   backoffBaseMs: integer({ min: 1, max: 3_600_000 }),
   backoffCapMs: integer({ min: 1, max: 86_400_000 }),
   healthyMs: integer({ min: 1 }),
-  budgets: (value, where) =>
-    Array.isArray(value) ? (value as Budget[]) : refuse(where, "an array of budgets", value),
+  budgets: checkBudgets,
   stuckMs: integer({ min: 100 }),
-  blockedMs: integer({ min: 100 }),
+  // A child gives a sign of life twice a second.
+  blockedMs: integer({ min: 1500 }),
   startMs: integer({ min: 100 }),
   probeMs: integer({ min: 100 }),
   sweepMs: integer({ min: 50, max: 55_000 }),
 };
 
-export function workerTimings(given: Partial<WorkerTimings> | undefined): WorkerTimings {
-  return { ...DEFAULT_TIMINGS, ...checkOptions<WorkerTimings>("timings", given, RULES) };
+/** The defaults, changed by what is given. Throws `FLEET_OPTION_INVALID`, also where two times do not go together. */
+export function workerTimings(given: Partial<WorkerTimings> | undefined, where = "timings"): WorkerTimings {
+  const timings = { ...DEFAULT_TIMINGS, ...checkOptions<WorkerTimings>(where, given, RULES) };
+  const { beatMs, leaseMs, backoffBaseMs, backoffCapMs } = timings;
+  if (leaseMs < 3 * beatMs)
+    return refuse(
+      `${where}: leaseMs`,
+      `at least three beats (3 × beatMs = ${3 * beatMs}), so that a late beat costs no slot`,
+      leaseMs,
+    );
+  if (backoffCapMs < backoffBaseMs)
+    return refuse(`${where}: backoffCapMs`, `at least backoffBaseMs (${backoffBaseMs})`, backoffCapMs);
+  return timings;
+}
+
+function checkBudgets(value: unknown, where: string): readonly Budget[] {
+  if (!Array.isArray(value))
+    return refuse(where, 'an array of budgets, for example [{ "failures": 12, "windowMs": 1800000 }]', value);
+  return value.map((entry: unknown, index) => {
+    const { failures, windowMs } = checkOptions<Budget>(`${where}[${index}]`, entry ?? null, BUDGET);
+    if (failures === undefined) return refuse(`${where}[${index}]: failures`, "a whole number", failures);
+    if (windowMs === undefined) return refuse(`${where}[${index}]: windowMs`, "a whole number", windowMs);
+    return { failures, windowMs };
+  });
 }
