@@ -2,7 +2,7 @@ import type { QueueContract } from "../contracts/queue.ts";
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { checkNamespace } from "../contracts/name.ts";
-import { checkOptions, number, refuse, text, type OptionRules } from "../contracts/options.ts";
+import { checkOptions, logger, number, text, type OptionRules } from "../contracts/options.ts";
 import { FleetError } from "../errors.ts";
 import { SILENT, type Log } from "../internal/log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -49,16 +49,12 @@ export interface Fleet extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const RULES: OptionRules<Required<FleetOptions>> = {
   store: text({ max: 4096 }),
   namespace: checkNamespace,
   deadlineSeconds: number({ min: 0.05, max: 60 }),
   source: text({ max: 200 }),
-  log: (value, where) =>
-    LOG_LEVELS.every((level) => typeof (value as Partial<Log> | null)?.[level] === "function")
-      ? (value as Log)
-      : refuse(where, "an object with the functions debug, info, warn and error", value),
+  log: logger,
 };
 
 /** Connects. Throws `FLEET_STORE_URL_INVALID`, `FLEET_STORE_UNAVAILABLE`, `FLEET_STORE_AUTH` or `FLEET_STORE_INCOMPATIBLE`. */

@@ -1,4 +1,5 @@
 import { FleetError } from "../errors.ts";
+import type { Log } from "../internal/log.ts";
 import { nearest } from "../internal/suggest.ts";
 
 /** One rule per option: returns the value to use, or throws. `undefined` never reaches a rule. */
@@ -74,6 +75,15 @@ export function oneOf<const T extends string>(allowed: readonly T[]): (value: un
     allowed.includes(value as T)
       ? (value as T)
       : refuse(where, allowed.map((a) => `"${a}"`).join(" or "), value);
+}
+
+const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+
+/** Something to log to. */
+export function logger(value: unknown, where: string): Log {
+  return LOG_LEVELS.every((level) => typeof (value as Partial<Log> | null)?.[level] === "function")
+    ? (value as Log)
+    : refuse(where, "an object with the functions debug, info, warn and error", value);
 }
 
 /** For an option that a later version brings: naming it is an error now, so that it is never silently ignored. */

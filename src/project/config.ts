@@ -1,14 +1,13 @@
-import { encodePayload } from "../contracts/json.ts";
-import { checkName, checkNamespace } from "../contracts/name.ts";
+import { checkNamespace } from "../contracts/name.ts";
 import {
   checkOptions,
   describe,
-  integer,
   notAvailable,
   refuse,
   text,
   type OptionRules,
 } from "../contracts/options.ts";
+import { checkDeploy } from "../control/deploy-entries.ts";
 import { FleetError } from "../errors.ts";
 import type { DeployEntry } from "../protocol/program.ts";
 
@@ -25,17 +24,6 @@ export interface ProjectConfig {
   /** Desired state by automation. An entry that did not change since it was last applied overwrites nothing. */
   deploy?: Record<string, DeployEntry>;
 }
-
-/** Most slots that one automation may have. */
-const MAX_SLOTS = 10_000;
-
-const DEPLOY_RULES: OptionRules<Required<DeployEntry>> = {
-  slots: integer({ min: 0, max: MAX_SLOTS }),
-  config: (value, where) => {
-    encodePayload(where, value);
-    return value;
-  },
-};
 
 const RULES: OptionRules<Required<ProjectConfig>> &
   Record<string, (value: unknown, where: string) => unknown> = {
@@ -77,16 +65,4 @@ export function configOf(exported: unknown): Readonly<ProjectConfig> {
   return BRAND in exported
     ? (exported as unknown as Readonly<ProjectConfig>)
     : defineConfig(exported as ProjectConfig);
-}
-
-function checkDeploy(value: unknown, where: string): Record<string, DeployEntry> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return refuse(where, 'an object, for example { "url-pinger": { slots: 2 } }', value);
-  return Object.fromEntries(
-    Object.entries(value).map(([name, entry]) => {
-      checkName(`${where}: automation`, name);
-      if (entry === undefined) return refuse(`${where}.${name}`, "an object", entry);
-      return [name, checkOptions<Required<DeployEntry>>(`${where}.${name}`, entry, DEPLOY_RULES)];
-    }),
-  );
 }

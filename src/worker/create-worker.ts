@@ -1,10 +1,15 @@
 import { isAutomation, type Automation } from "../automation/definition.ts";
 import { manifestOf } from "../automation/manifest.ts";
+import { checkName, checkNamespace } from "../contracts/name.ts";
+import { checkOptions, integer, logger, refuse, text, type OptionRules } from "../contracts/options.ts";
+import { check, payloadError } from "../contracts/validate.ts";
+import { checkDeploy } from "../control/deploy-entries.ts";
 import { FleetError } from "../errors.ts";
+import { nearest } from "../internal/suggest.ts";
 import { SILENT, type Log } from "../internal/log.ts";
 import type { DeployEntry } from "../protocol/program.ts";
 import { openStore } from "../store/open.ts";
-import type { WorkerTimings } from "./timings.ts";
+import { workerTimings, type WorkerTimings } from "./timings.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
 export interface CreateWorkerOptions {
@@ -23,28 +28,45 @@ export interface CreateWorkerOptions {
   timings?: Partial<WorkerTimings>;
 }
 
+type Options = Omit<CreateWorkerOptions, "automations"> & { automations: ReadonlyMap<string, Automation> };
+
+const RULES: OptionRules<Options> = {
+  store: text({ max: 4096 }),
+  namespace: checkNamespace,
+  automations: checkAutomations,
+  deploy: checkDeploy,
+  id: (value) => checkName("worker id", value),
+  capacity: integer({ min: 1, max: 100_000 }),
+  labels: checkLabels,
+  log: logger,
+  timings: (value, where) => {
+    workerTimings(value as Partial<WorkerTimings>, where);
+    return value as Partial<WorkerTimings>;
+  },
+};
+
 /**
  * Runs a worker inside this process, for tests and for embedding: user code shares the process, so nothing isolates it. For
  * production use the command `fleet worker`, which gives each automation a process of its own.
+ *
+ * Throws `FLEET_OPTION_INVALID`, `FLEET_NAME_INVALID` or `FLEET_DEFINITION_INVALID` before it connects, and what `openFleet` does.
  */
 export async function createWorker(options: CreateWorkerOptions): Promise<Worker & AsyncDisposable> {
-  const inline = new Map<string, Automation>();
-  for (const automation of options.automations as readonly unknown[]) {
-    if (!isAutomation(automation))
-      throw new FleetError(
-        "FLEET_OPTION_INVALID",
-        "createWorker: automations must be definitions made by defineContinuous(…)",
-      );
-    if (inline.has(automation.name))
-      throw new FleetError(
-        "FLEET_DEFINITION_INVALID",
-        `createWorker: two automations are named "${automation.name}"`,
-      );
-    inline.set(automation.name, automation);
-  }
-  const log = options.log ?? SILENT;
-  const store = await openStore(options.store, {
-    namespace: options.namespace,
+  const given = checkOptions<Options>("createWorker", options, RULES);
+  const { store: url, automations: inline, deploy = {}, log = SILENT } = given;
+  if (url === undefined)
+    throw new FleetError(
+      "FLEET_OPTION_INVALID",
+      'createWorker: store is missing, for example { store: "sqlite::memory:" }',
+    );
+  if (inline === undefined)
+    throw new FleetError(
+      "FLEET_OPTION_INVALID",
+      "createWorker: automations is missing; list the definitions that it runs",
+    );
+  await checkAgainst(inline, deploy);
+  const store = await openStore(url, {
+    namespace: given.namespace,
     log: (level, message, fields) => log[level](message, fields),
   });
   const automations = [...inline.values()].map((automation) => ({
@@ -55,10 +77,10 @@ export async function createWorker(options: CreateWorkerOptions): Promise<Worker
   }));
   try {
     const worker = await startWorker({
-      ...options,
+      ...given,
       store,
-      storeUrl: options.store,
-      program: { automations, deploy: options.deploy ?? {} },
+      storeUrl: url,
+      program: { automations, deploy },
       log,
       inline,
     });
@@ -81,5 +103,57 @@ export async function createWorker(options: CreateWorkerOptions): Promise<Worker
   } catch (error) {
     await store.close();
     throw error;
+  }
+}
+
+function checkAutomations(value: unknown, where: string): ReadonlyMap<string, Automation> {
+  const expected = "an array of definitions made by defineContinuous(…) or defineBatch(…)";
+  if (!Array.isArray(value)) return refuse(where, expected, value);
+  const inline = new Map<string, Automation>();
+  for (const automation of value as unknown[]) {
+    if (!isAutomation(automation)) return refuse(where, expected, automation);
+    if (inline.has(automation.name))
+      throw new FleetError(
+        "FLEET_DEFINITION_INVALID",
+        `createWorker: two automations are named "${automation.name}"`,
+      );
+    inline.set(automation.name, automation);
+  }
+  return inline;
+}
+
+function checkLabels(value: unknown, where: string): Record<string, string> {
+  const fits =
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((label) => typeof label === "string");
+  return fits
+    ? (value as Record<string, string>)
+    : refuse(where, 'an object of texts, for example { region: "eu" }', value);
+}
+
+/** What is to be deployed must be there, and each config must fit: nobody else would say so before its slots are blocked. */
+async function checkAgainst(
+  automations: ReadonlyMap<string, Automation>,
+  deploy: Readonly<Record<string, DeployEntry>>,
+): Promise<void> {
+  for (const [name, { config }] of Object.entries(deploy)) {
+    const automation = automations.get(name);
+    if (automation === undefined) {
+      const near = nearest(name, automations.keys());
+      const known = [...automations.keys()].join(", ") || "none";
+      const hint = near === undefined ? `there are: ${known}` : `did you mean "${near}"?`;
+      throw new FleetError(
+        "FLEET_OPTION_INVALID",
+        `createWorker: deploy: there is no automation "${name}"; ${hint}`,
+      );
+    }
+    const schema = automation.options.config;
+    if (config === undefined || schema === undefined) continue;
+    const checked = await check(schema, config);
+    if (checked.ok) continue;
+    const { message, issues } = payloadError(`createWorker: deploy: ${name}: config`, checked.issues);
+    throw new FleetError("FLEET_OPTION_INVALID", message, { issues });
   }
 }
