@@ -8,6 +8,7 @@ import { addRun } from "./run-command.ts";
 import { addStatus } from "./status.ts";
 import { addSteer } from "./steer.ts";
 import { addStream } from "./stream.ts";
+import { addTask } from "./task.ts";
 import { endQuietlyOnClosedPipe, openTerminal, type Terminal } from "./terminal.ts";
 import { addWipe } from "./wipe.ts";
 
@@ -19,6 +20,7 @@ Examples:
   fleet status                              what runs where, and what does not and why
   fleet scale url-pinger 4                  run four slots of it
   fleet stream tail url-pinger              follow a stream
+  fleet task submit scraper '{"url":"…"}'   give a queue something to do
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 store unreachable, 4 not authorised, 5 drain was forced.`;
 
@@ -35,6 +37,7 @@ function fleetCommand(terminal: Terminal): Command {
   addStatus(program, terminal);
   addSteer(program, terminal);
   addStream(program, terminal);
+  addTask(program, terminal);
   addWipe(program, terminal);
   return program;
 }
