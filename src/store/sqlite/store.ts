@@ -74,7 +74,7 @@ async function assemble(
     namespace,
     fleetId,
     streams,
-    queues: createQueues(),
+    queues: createQueues(parts),
     events,
     registry,
     now: () => writer.read(clock),

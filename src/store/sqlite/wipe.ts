@@ -3,6 +3,9 @@ import type { Database } from "./database.ts";
 /** Tables whose rows bear the namespace. */
 const TABLES = [
   "streams",
+  "queues",
+  "queue_schedules",
+  "queue_ends",
   "events",
   "topics",
   "workers",
@@ -18,6 +21,9 @@ const TABLES = [
 ];
 /** Tables whose rows belong to a stream. */
 const STREAM_TABLES = ["stream_entries", "stream_ops", "stream_quarantine"];
+/** Tables whose rows belong to a queue. */
+const QUEUE_TABLES = ["tasks", "queue_lanes", "queue_throttles"];
+const DELETE_PAYLOADS = "DELETE FROM task_payloads WHERE seq IN (SELECT seq FROM tasks WHERE queue_id = ?)";
 
 /** Deletes all rows of one namespace, inside a write transaction. Returns how many. */
 export function wipeNamespace(db: Database, ns: string): number {
@@ -25,6 +31,12 @@ export function wipeNamespace(db: Database, ns: string): number {
   for (const [id] of db.sql("SELECT id FROM streams WHERE ns = ?").all<[number]>(ns)) {
     for (const table of STREAM_TABLES) {
       deleted += db.sql(`DELETE FROM ${table} WHERE stream_id = ?`).run(id).changes;
+    }
+  }
+  for (const [id] of db.sql("SELECT id FROM queues WHERE ns = ?").all<[number]>(ns)) {
+    deleted += db.sql(DELETE_PAYLOADS).run(id).changes;
+    for (const table of QUEUE_TABLES) {
+      deleted += db.sql(`DELETE FROM ${table} WHERE queue_id = ?`).run(id).changes;
     }
   }
   for (const table of TABLES) deleted += db.sql(`DELETE FROM ${table} WHERE ns = ?`).run(ns).changes;

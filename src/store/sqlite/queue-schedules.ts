@@ -1,0 +1,123 @@
+import { canonicalJson } from "../../internal/canonical.ts";
+import type { ScheduleRecord, ScheduleSpec } from "../../protocol/task.ts";
+import type { QueueStore } from "../queue-store.ts";
+import type { Clock } from "./clock.ts";
+import type { Database } from "./database.ts";
+import type { Writer } from "./writer.ts";
+
+export type QueueSchedules = Pick<
+  QueueStore,
+  "putSchedule" | "removeSchedule" | "pauseSchedule" | "schedules" | "ticked"
+>;
+
+type Columns = readonly [
+  ...[spec: string | null, paused: number, since: number],
+  ...[lastTick: number | null, revision: number],
+];
+
+const SELECT =
+  "SELECT spec, paused, since, last_tick, revision FROM queue_schedules WHERE ns = ? AND queue = ?";
+const GET = `${SELECT} AND id = ?`;
+const ALL = `${SELECT} AND spec IS NOT NULL ORDER BY id`;
+const PUT = `INSERT INTO queue_schedules (spec, paused, since, last_tick, revision, ns, queue, id)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (ns, queue, id) DO UPDATE SET spec = excluded.spec,
+  paused = excluded.paused, since = excluded.since, last_tick = excluded.last_tick, revision = excluded.revision,
+  removed_at = NULL`;
+const REMOVE = `UPDATE queue_schedules SET spec = NULL, removed_at = ?, revision = revision + 1
+  WHERE ns = ? AND queue = ? AND id = ? AND spec IS NOT NULL`;
+const PAUSE = `UPDATE queue_schedules SET paused = ?, revision = revision + 1
+  WHERE ns = ? AND queue = ? AND id = ? AND paused <> ?`;
+const TICKED = `UPDATE queue_schedules SET last_tick = ? WHERE ns = ? AND queue = ? AND id = ? AND revision = ?
+  AND spec IS NOT NULL AND (last_tick IS NULL OR last_tick < ?)`;
+
+/** The schedules of all queues. One that was removed stays as a mark, so that neither its revisions nor its ticks come again. */
+export function createQueueSchedules(parts: {
+  db: Database;
+  ns: string;
+  clock: Clock;
+  writer: Writer;
+}): QueueSchedules {
+  const { db, ns, clock, writer } = parts;
+
+  const read = (queue: string, id: string) => db.sql(GET).get<Columns>(ns, queue, id);
+  const present = (queue: string, id: string) => {
+    const row = read(queue, id);
+    return row === undefined ? undefined : toRecord(row);
+  };
+
+  function write(queue: string, { spec, paused, since, lastTick, revision }: ScheduleRecord): void {
+    const values = [JSON.stringify(spec), Number(paused), since, lastTick, revision];
+    db.sql(PUT).run(...values, ns, queue, spec.id);
+  }
+
+  return {
+    putSchedule({ queue, spec }) {
+      const unchanged = () => {
+        const record = present(queue, spec.id);
+        return record !== undefined && same(record.spec, spec) ? record : undefined;
+      };
+      return writer.write(
+        () => {
+          const same = unchanged();
+          if (same !== undefined) return same;
+          const revision = (read(queue, spec.id)?.[4] ?? 0) + 1;
+          const record = changed(present(queue, spec.id), spec, revision, clock());
+          write(queue, record);
+          return record;
+        },
+        { shortcut: unchanged },
+      );
+    },
+
+    removeSchedule({ queue, id }) {
+      return writer.write(() => {
+        return db.sql(REMOVE).run(clock(), ns, queue, id).changes === 0 ? "unknown" : "removed";
+      });
+    },
+
+    pauseSchedule({ queue, id, paused }) {
+      return writer.write(() => {
+        if (present(queue, id) === undefined) return "unknown";
+        db.sql(PAUSE).run(Number(paused), ns, queue, id, Number(paused));
+        return "done";
+      });
+    },
+
+    schedules({ queue }) {
+      return writer.read(() => {
+        const records = db
+          .sql(ALL)
+          .all<Columns>(ns, queue)
+          .flatMap((row) => toRecord(row) ?? []);
+        return { now: clock(), schedules: records };
+      });
+    },
+
+    ticked({ queue, id, tick, revision }) {
+      return writer.write(() => {
+        db.sql(TICKED).run(tick, ns, queue, id, revision, tick);
+      });
+    },
+  };
+}
+
+/** A schedule's record after its spec was put. Ticks count anew where the timing is another. */
+function changed(
+  before: ScheduleRecord | undefined,
+  spec: ScheduleSpec,
+  revision: number,
+  now: number,
+): ScheduleRecord {
+  const fresh = { spec, paused: before?.paused ?? false, since: now, lastTick: null, revision };
+  if (before === undefined || !same(before.spec.timing, spec.timing)) return fresh;
+  return { ...fresh, since: before.since, lastTick: before.lastTick };
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+function toRecord([spec, paused, since, lastTick, revision]: Columns): ScheduleRecord | undefined {
+  if (spec === null) return undefined;
+  return { spec: JSON.parse(spec) as ScheduleSpec, paused: paused === 1, since, lastTick, revision };
+}
