@@ -6,6 +6,7 @@ import { queueLength } from "./queues-length.ts";
 import { queueLife } from "./queues-life.ts";
 import { queueLimits } from "./queues-limits.ts";
 import { queueListing } from "./queues-listing.ts";
+import { queueModel } from "./queues-model.ts";
 import { queueOrder } from "./queues-order.ts";
 import { queuePayloads } from "./queues-payloads.ts";
 import { queueRetention } from "./queues-retention.ts";
@@ -48,6 +49,9 @@ export function queueConformance(harness: StoreHarness): void {
   });
   describe("queues: schedules", () => {
     queueSchedules(harness);
+  });
+  describe("queues: random operations against a model", () => {
+    queueModel(harness);
   });
   describe("queues: hints", () => {
     queueWatch(harness);
