@@ -20,6 +20,7 @@ export interface SchedulesParts {
   /** Whether this process leads the fleet at present. */
   leading: () => boolean;
   log: Log;
+  /** How often schedules are read anew; default 2000. Tests shorten it. */
   refreshMs?: number;
 }
 
@@ -69,7 +70,7 @@ export class Schedules {
       () => {
         this.#round = this.#turn().finally(() => this.#sleep(this.#untilNext()));
       },
-      Math.max(SHORTEST_MS, Math.min(ms, LOOK_MS)),
+      Math.max(SHORTEST_MS, Math.min(ms, LOOK_MS, this.#parts.refreshMs ?? REFRESH_MS)),
     );
   }
 
