@@ -46,8 +46,9 @@ export interface QueueSettings {
  * - **Limits are exact**: never more than `concurrency` claims of a queue nor `keyConcurrency` of a key, whoever claims how fast. The
  *   claims themselves are what is counted. A key at its limit delays no other key.
  * - A task is never claimed before it is due, nor after its time to live. Whoever claims takes back what has expired first, so recovery
- *   needs no process but one that claims; `sweep` does the same where nobody claims. All other calls see tasks as they stand: nothing is
- *   taken back, made waiting or ended by them. So a claim whose lease is over can still be settled and is renewed by `keep`, until it is
+ *   needs no process but one that claims; `sweep` does the same where nobody claims. So does a submission, before it finds a duplicate or
+ *   the queue full: what time has ended bears no key and fills no queue. All other calls see tasks as they stand: nothing is taken
+ *   back, made waiting or ended by them. So a claim whose lease is over can still be settled and is renewed by `keep`, until it is
  *   taken back. A time is reached when the clock shows it: due at `dueAt`, past its time to live at `expiresAt`, expired at `leaseUntil`.
  * - **Duplicates.** A `dedupe.key` belongs to the task that was submitted with it last, as long as that is unfinished. While it does, `ignore`
  *   and `throttle` write nothing (`throttle` also not within `windowMs` after a submission that was one, finished or not);
@@ -198,7 +199,7 @@ export interface QueueStore {
 }
 
 export type SubmitResult =
-  /** Per task: its id, or that of the task that stands in for it. */
+  /** Per task: its id, or that of the task that stands in for it. Where it was `asked`, that one's end is told too. */
   | { outcome: "accepted"; tasks: { id: string; outcome: SubmitOutcome }[] }
   /**
    * The list would have made the queue longer than `maxLength`: nothing of it was written. What it adds in all is what counts: repeats and

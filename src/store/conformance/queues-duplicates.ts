@@ -3,10 +3,10 @@ import type { NewTask, OnDuplicate } from "../../protocol/task.ts";
 import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
 import { completed, declaredQueue, ended, failed, type Queue, task } from "./queue-driver.ts";
 
-const WINDOW_MS = 1000;
+export const WINDOW_MS = 1000;
 
 /** A task that bears the key `d`. */
-function twin(id: string, onDuplicate: OnDuplicate, more: Partial<NewTask> = {}): NewTask {
+export function twin(id: string, onDuplicate: OnDuplicate, more: Partial<NewTask> = {}): NewTask {
   return task(id, { dedupe: { key: "d", onDuplicate, windowMs: WINDOW_MS }, ...more });
 }
 
@@ -208,42 +208,6 @@ export function queueDuplicates(harness: StoreHarness): void {
       expect(await totals(q)).toEqual({ submitted: 4, duplicates: 1, cancelled: 2 });
     },
   );
-
-  siteCase(harness, "a task retried by hand bears its key again unless another does", async ({ open }) => {
-    const q = await declaredQueue(await open());
-    await q.submit(twin("a", "ignore"));
-    await q.cancel("a");
-    await q.retry("a");
-    expect(await q.submitted(twin("b", "ignore"))).toEqual([{ id: "a", outcome: "ignored" }]);
-    await q.cancel("a");
-    await q.submit(twin("b", "ignore"));
-    await q.retry("a");
-    expect(await q.submitted(twin("c", "ignore"))).toEqual([{ id: "b", outcome: "ignored" }]);
-    expect(await q.claimIds("h", 9)).toEqual(["a", "b"]);
-  });
-
-  siteCase(harness, "each tick of a schedule is fired once", async ({ open }) => {
-    const q = await declaredQueue(await open());
-    const tick = (id: string, at: number, schedule = "s") => task(id, { tick: { schedule, at } });
-    expect(await q.submit(tick("a", 1000), tick("b", 1000), tick("c", 2000))).toEqual([
-      "submitted",
-      "fired",
-      "submitted",
-    ]);
-    expect(await q.submitted(tick("e", 1500))).toEqual([{ id: "e", outcome: "fired" }]);
-    expect(await q.submit(tick("a", 1000), tick("f", 1000, "other"))).toEqual(["repeated", "submitted"]);
-    expect((await q.get("f")).tick).toEqual({ schedule: "other", at: 1000 });
-    const claims = await q.claim("h", 9);
-    expect(claims.map((claim) => claim.tick)).toEqual([
-      { schedule: "s", at: 1000 },
-      { schedule: "s", at: 2000 },
-      { schedule: "other", at: 1000 },
-    ]);
-    await q.settle(...claims.map((claim) => completed(claim)));
-    expect(await q.submit(tick("e", 2000), tick("g", 2001))).toEqual(["fired", "submitted"]);
-    expect(await q.state("e")).toBeUndefined();
-    expect(await totals(q)).toEqual({ submitted: 4, duplicates: 0, cancelled: 0 });
-  });
 }
 
 function never(): never {

@@ -125,4 +125,17 @@ export function queueLength(harness: StoreHarness): void {
     expect(await q.lose(["h"])).toEqual({ crashed: 0, interrupted: 500 });
     expect(await q.counts()).toEqual({ waiting: 500, completed: 3500 });
   });
+
+  siteCase(harness, "what time has ended fills no queue, though nobody has looked yet", async ({ open }) => {
+    const clock = new HandClock();
+    const q = await declaredQueue(await open(clock.options), { maxLength: 3 });
+    await q.submit(...tasks(["a", "b"], { ttlMs: 1000 }), task("c", { ttlMs: 1000, delayMs: 1000 }));
+    clock.advance(1000);
+    expect(await q.submit(...tasks(["d", "e"]))).toEqual(["submitted", "submitted"]);
+    const full = await q.store.queues.submit({ queue: "q", lists: [[task("f")]] });
+    expect(full).toMatchObject({ lists: [{ outcome: "full", length: 3, maxLength: 3 }] });
+    clock.advance(1000);
+    expect(await q.submit(task("f"))).toEqual(["submitted"]);
+    expect((await q.stats()).reasons).toEqual({ expired: 3 });
+  });
 }

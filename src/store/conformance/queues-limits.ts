@@ -134,6 +134,26 @@ export function queueLimits(harness: StoreHarness): void {
     },
   );
 
+  siteCase(harness, "a key at its limit whose waiting tasks go leaves no trace", async ({ open }) => {
+    const clock = new HandClock();
+    const q = await declaredQueue(await open(clock.options), { keyConcurrency: 1 });
+    const busy = async () => (await q.stats()).busyKeys;
+    for (const how of ["expires", "is cancelled"]) {
+      await q.submit(task(`a ${how}`, { key: "k" }), task(`b ${how}`, { key: "k", ttlMs: 1000 }));
+      const claim = await q.claimOne("h");
+      expect(await busy()).toEqual([{ key: "k", active: 1, waiting: 1 }]);
+      if (how === "expires") clock.advance(1000);
+      else await q.cancel(`b ${how}`);
+      await q.sweep();
+      expect(await busy()).toEqual([]);
+      await q.settle(completed(claim));
+      expect(await busy()).toEqual([]);
+    }
+    await q.submit(...tasks(["c", "d"], { key: "k" }));
+    expect(await q.claimIds("h", 9)).toEqual(["c"]);
+    expect(await busy()).toEqual([{ key: "k", active: 1, waiting: 1 }]);
+  });
+
   siteCase(
     harness,
     "50 takers at once never exceed a concurrency",

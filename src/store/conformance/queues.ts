@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import type { StoreHarness } from "./harness.ts";
+import { queueBearers } from "./queues-bearers.ts";
 import { queueDuplicates } from "./queues-duplicates.ts";
 import { queueHandOff } from "./queues-handoff.ts";
 import { queueLength } from "./queues-length.ts";
@@ -35,8 +36,11 @@ export function queueConformance(harness: StoreHarness): void {
   describe("queues: time to live and retention", () => {
     queueRetention(harness);
   });
-  describe("queues: duplicates and ticks", () => {
+  describe("queues: duplicates", () => {
     queueDuplicates(harness);
+  });
+  describe("queues: whose key it is, and ticks", () => {
+    queueBearers(harness);
   });
   describe("queues: payloads and names", () => {
     queuePayloads(harness);
