@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
-import { isFleetError, messageOf } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
@@ -10,6 +10,7 @@ import { inSlot } from "./current-slot.ts";
 import type { Context, StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
 import { slotContext } from "./slot-context.ts";
+import { isStoreLost } from "./store-lost.ts";
 
 export interface SlotRunParts {
   automation: Automation;
@@ -113,11 +114,6 @@ export async function parseConfig(automation: Automation, config: unknown): Prom
   const checked = await check(schema, config);
   if (!checked.ok) throw payloadError(`config of "${automation.name}"`, checked.issues);
   return checked.value;
-}
-
-/** The store was away, or came back without this slot's lease: the run ended, and its code is not to blame. */
-function isStoreLost(error: unknown): boolean {
-  return isFleetError(error) && (error.retryable || error.code === "FLEET_LEASE_LOST");
 }
 
 /** Message and stack of whatever was thrown, with what caused it, at most 4000 characters; never throws itself. */
