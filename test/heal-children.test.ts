@@ -14,7 +14,7 @@ import { PLACES, slotStatus } from "./support/places.ts";
 const BLOCKED_MS = 6000;
 const VICTIM = `
   import { z } from "zod";
-  import { defineContinuous } from "fleet-framework";
+  import { defineContinuous, FleetError } from "fleet-framework";
   import { note, order } from "./tools.ts";
   const block = (ms) => { const until = Date.now() + ms; while (Date.now() < until); };
   export default defineContinuous("victim", {
@@ -26,6 +26,7 @@ const VICTIM = `
         if (text === "exit 0") process.exit(0);
         if (text === "exit 3 later") await new Promise(() => setTimeout(() => process.exit(3), 20));
         if (text === "reject") void Promise.reject(new Error("nobody awaits this"));
+        if (text === "reject store lost") void Promise.reject(new FleetError("FLEET_STORE_UNAVAILABLE", "away", { retryable: true }));
         if (text === "throw in a timer") setTimeout(() => { throw new Error("thrown in a timer"); }, 1);
         if (text === "throw") throw new TypeError("thrown in the run");
         if (text === "return") return;
@@ -79,6 +80,12 @@ const FAULTS: readonly Fault[] = [
     name: "reject",
     cause: "uncaught",
     expected: { error: expect.stringContaining("nobody awaits this") },
+    shared: true,
+  },
+  {
+    name: "reject store lost",
+    cause: "store-lost",
+    expected: { error: expect.stringContaining("away") },
     shared: true,
   },
   {

@@ -18,8 +18,11 @@ export type FromHost =
   | { type: "ready" }
   /** The code could not be loaded or the store not be reached: the host ends. */
   | { type: "unfit"; error: string }
-  /** User code broke the whole process (an unhandled rejection, a throw in a timer): the host ends. */
-  | { type: "fatal"; error: string; slotId: number | null }
+  /**
+   * User code broke the whole process (an unhandled rejection, a throw in a timer): the host ends. `storeLost`: what nobody caught was
+   * thrown because the store was away or the lease was lost, as by an `emit` that is not awaited.
+   */
+  | { type: "fatal"; error: string; slotId: number | null; storeLost: boolean }
   | { type: "running"; slotId: number }
   | { type: "config-applied"; slotId: number; configKey: string }
   | { type: "ended"; slotId: number; outcome: RunOutcome; error: string | null }

@@ -39,7 +39,10 @@ export function blame(end: HostEnd, slots: readonly SlotRef[], accused: readonly
       guilty: known,
     };
   }
-  if (lastWords?.uncaught === true) return { cause: "uncaught", error: lastWords.error, guilty: known };
+  if (lastWords !== undefined && lastWords.uncaught !== null) {
+    const cause = lastWords.uncaught === "store lost" ? "store-lost" : "uncaught";
+    return { cause, error: lastWords.error, guilty: known };
+  }
   if (OUT_OF_MEMORY.test(exit.stderr))
     return { cause: "out-of-memory", error: tail(endingOf(exit), exit.stderr), guilty: known };
   if (exit.signal !== null)

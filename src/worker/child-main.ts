@@ -2,6 +2,7 @@
 import { pathToFileURL } from "node:url";
 import { currentSlot } from "../automation/current-slot.ts";
 import { SlotHost } from "../automation/slot-host.ts";
+import { isStoreLost } from "../automation/store-lost.ts";
 import { traceOf } from "../automation/slot-run.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
@@ -28,7 +29,10 @@ process.on("disconnect", () => process.exit(ORPHANED));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
 for (const event of ["uncaughtException", "unhandledRejection"] as const) {
   process.on(event, (error: unknown) =>
-    sayAndExit({ type: "fatal", error: traceOf(error), slotId: currentSlot() }, FATAL),
+    sayAndExit(
+      { type: "fatal", error: traceOf(error), slotId: currentSlot(), storeLost: isStoreLost(error) },
+      FATAL,
+    ),
   );
 }
 // `process.exit` in user code says nothing; but here it is still known whose code it was.

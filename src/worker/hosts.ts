@@ -22,7 +22,7 @@ interface Entry {
   iterations: number;
   limits: RecycleLimits;
   /** What the host said of its own end, before it ended. */
-  lastWords: { error: string; slotId: number | null; uncaught: boolean } | undefined;
+  lastWords: { error: string; slotId: number | null; uncaught: "user code" | "store lost" | null } | undefined;
   /** Why it was killed by its supervisor. */
   killedFor: KillCause | undefined;
   slotCount: number;
@@ -179,9 +179,13 @@ export class Hosts {
       entry.state = "ready";
       this.#failures.delete(key);
     }
-    if (message.type === "unfit") entry.lastWords = { error: message.error, slotId: null, uncaught: false };
+    if (message.type === "unfit") entry.lastWords = { error: message.error, slotId: null, uncaught: null };
     if (message.type === "fatal")
-      entry.lastWords = { error: message.error, slotId: message.slotId, uncaught: true };
+      entry.lastWords = {
+        error: message.error,
+        slotId: message.slotId,
+        uncaught: message.storeLost ? "store lost" : "user code",
+      };
     if (message.type === "activity") {
       entry.vitals = message.vitals;
     }
