@@ -5,7 +5,7 @@ import { messageOf } from "../errors.ts";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
 import { FlightMark } from "./flight-mark.ts";
-import { MARK, reap, startReaper } from "./reap.ts";
+import { MARK, markOf, reap, startReaper } from "./reap.ts";
 import type { Host, HostExit, Runtime } from "./runtime.ts";
 
 /** Fleet's own secrets: user code must not see them. The store's address reaches the child by IPC. */
@@ -48,8 +48,7 @@ export function processRuntime(
   const reaping = new Set<Promise<unknown>>();
   return {
     start: (program, hear, exited) => {
-      started += 1;
-      const mark = `${incarnation}.${started}.`;
+      const number = (started += 1);
       let flight: FlightMark;
       try {
         flight = new FlightMark();
@@ -59,7 +58,7 @@ export function processRuntime(
       const child = fork(CHILD, [program.manifest.name], {
         detached: true,
         execArgv: ["--enable-source-maps"],
-        env: { ...environment(program, process.env), [MARK]: mark },
+        env: { ...environment(program, process.env), [MARK]: markOf(incarnation, number) },
         // Standard error passes through here: its end belongs to the record of a crash.
         stdio: ["ignore", "inherit", "pipe", "ipc", flight.fd],
         serialization: "json",
@@ -73,7 +72,7 @@ export function processRuntime(
         const lastSlot = flight.read();
         flight.close();
         killGroup(child);
-        const done = reap(mark)
+        const done = reap(incarnation, number)
           .catch(() => undefined)
           // What it wrote last may still be on its way; whoever else held the other end is gone.
           .then(() => Promise.race([closed, delay(LAST_WORDS_MS)]))

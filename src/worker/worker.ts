@@ -10,6 +10,7 @@ import { enter } from "./identity.ts";
 import { inlineRuntime } from "./inline-runtime.ts";
 import { processRuntime } from "./process-runtime.ts";
 import { processTable } from "./process-table.ts";
+import { endOrphans } from "./reap.ts";
 import { Supervisor } from "./supervisor.ts";
 import { workerTimings, type WorkerTimings } from "./timings.ts";
 
@@ -66,6 +67,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   };
   const manifests = program.automations.map(({ manifest }) => manifest);
   const dataDir = options.dataDir ?? ".fleet";
+  if (options.inline === undefined && store.traits.multiProcess) await endOrphans(log);
   const worker = await enter({
     registry: store.registry,
     info,
