@@ -5,7 +5,8 @@ import { defineQueue } from "../../src/contracts/queue.ts";
 import { settingsOf } from "../../src/primitives/queue-settings.ts";
 import type { NewTask, Settlement } from "../../src/protocol/task.ts";
 import { Ping, samplePing } from "../payload.ts";
-import { line, type Line } from "../result.ts";
+import { flatLine } from "../flat.ts";
+import type { Line } from "../result.ts";
 import { interleave } from "../rounds.ts";
 import { median } from "../stats.ts";
 import type { Bench } from "../suite.ts";
@@ -23,7 +24,14 @@ export async function cost(bench: Bench): Promise<Line[]> {
   ] as const) {
     lines.push(...(await onStore(bench, name, url, "waiting tasks", depths, () => undefined)));
     lines.push(
-      ...(await onStore(bench, name, url, "keys, 10 000 waiting tasks", keys, (count, index) => `key-${index % count}`)),
+      ...(await onStore(
+        bench,
+        name,
+        url,
+        "keys, 10 000 waiting tasks",
+        keys,
+        (count, index) => `key-${index % count}`,
+      )),
     );
   }
   return lines;
@@ -63,7 +71,8 @@ async function onStore(
         ttlMs: 0,
       };
     };
-    const submit = (count: number) => store.queues.submit({ queue, lists: [Array.from({ length: count }, task)] });
+    const submit = (count: number) =>
+      store.queues.submit({ queue, lists: [Array.from({ length: count }, task)] });
     for (let filled = 0; filled < depth; filled += 500) await submit(Math.min(500, depth - filled));
     // Each turn ends as many as were submitted, so the depth stays.
     let settle: Settlement[] = [];
@@ -89,23 +98,7 @@ async function onStore(
   await store.close();
   const submitted = [...submits.values()].map((figures) => figures.slice(1));
   return [
-    flat(`submission of ${BATCH}, ${name}, ${what}`, sizes, submitted),
-    flat(`turn (${BATCH} ends, ${BATCH} claims), ${name}, ${what}`, sizes, turns),
+    flatLine(`submission of ${BATCH}, ${name}, ${what}`, sizes, submitted),
+    flatLine(`turn (${BATCH} ends, ${BATCH} claims), ${name}, ${what}`, sizes, turns),
   ];
-}
-
-/** The dearest size against the cheapest. */
-function flat(what: string, sizes: readonly number[], figures: readonly number[][]): Line {
-  const medians = figures.map(median);
-  const dearest = medians.indexOf(Math.max(...medians));
-  const cheapest = medians.indexOf(Math.min(...medians));
-  const at = (index: number) => ({ label: `at ${sizes[index]}`, unit: "µs", rounds: figures[index] as number[] });
-  const all = sizes.map((size, index) => `${size}: ${Math.round(medians[index] as number)} µs`).join(", ");
-  return line({
-    row: "P13",
-    what: `${what}, p50, dearest against cheapest (${all})`,
-    ours: at(dearest),
-    theirs: at(cheapest),
-    target: { is: "at most", value: 2 },
-  });
 }

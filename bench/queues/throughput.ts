@@ -89,11 +89,17 @@ async function fleetSide(store: string, slots: number, tasks: number): Promise<M
   const fleet = await openFleet({ store });
   const queue = fleet.queue(QUEUE);
   for (let at = 0; at < tasks; at += 1000)
-    await queue.submitMany(Array.from({ length: Math.min(1000, tasks - at) }, (_, index) => samplePing(at + index)));
+    await queue.submitMany(
+      Array.from({ length: Math.min(1000, tasks - at) }, (_, index) => samplePing(at + index)),
+    );
   const port = await openStore(store);
   const project = makeProject({ "noop.ts": NOOP, "fleet.config.ts": config("noop", slots) });
   project.fleet("worker", "--store", store, "--id", "w");
-  const measured = await whileDone(client, tasks, async () => (await port.queues.stats({ queue: "noop" }))?.totals.completed ?? 0);
+  const measured = await whileDone(
+    client,
+    tasks,
+    async () => (await port.queues.stats({ queue: "noop" }))?.totals.completed ?? 0,
+  );
   await project.close();
   await port.close();
   await fleet.close();
@@ -108,13 +114,20 @@ async function bullSide(redisUrl: string, slots: number, tasks: number): Promise
   const queue = bullQueue(redisUrl, "noop");
   for (let at = 0; at < tasks; at += 1000) {
     await queue.addBulk(
-      Array.from({ length: Math.min(1000, tasks - at) }, (_, index) => ({ name: "ping", data: checkedPing(at + index) })),
+      Array.from({ length: Math.min(1000, tasks - at) }, (_, index) => ({
+        name: "ping",
+        data: checkedPing(at + index),
+      })),
     );
   }
   const helper = startHelper();
   await helper.call("runBull", { redisUrl, queue: "noop", concurrency: slots, note: false });
   // What is kept of the finished ones is bounded: count what is left instead.
-  const measured = await whileDone(client, tasks, async () => tasks - (await queue.getJobCountByTypes("waiting", "active")));
+  const measured = await whileDone(
+    client,
+    tasks,
+    async () => tasks - (await queue.getJobCountByTypes("waiting", "active")),
+  );
   helper.stop();
   await queue.close();
   await client.sendCommand(["FLUSHDB"]);
@@ -143,7 +156,7 @@ async function whileDone(client: RawClient, tasks: number, done: () => Promise<n
 
 /** CPU time that the server has used, in seconds. */
 async function serverCpu(client: RawClient): Promise<number> {
-  const info = String(await client.sendCommand(["INFO", "cpu"]));
+  const info = (await client.sendCommand(["INFO", "cpu"])) as unknown as string;
   const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(info)?.[1]);
   return seconds("used_cpu_user") + seconds("used_cpu_sys");
 }

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { openFleet } from "../../src/index.ts";
 import { defineStream } from "../../src/contracts/stream.ts";
 import { Ping, samplePing } from "../payload.ts";
-import { line, type Line } from "../result.ts";
+import { flatLine } from "../flat.ts";
+import type { Line } from "../result.ts";
 import { interleave } from "../rounds.ts";
 import { median } from "../stats.ts";
 import type { Bench } from "../suite.ts";
@@ -48,27 +49,8 @@ async function onStore({ rounds, quick }: Bench, name: string, store: string): P
   const pops = await interleave(rounds, sides);
   await fleet.close();
   const pushed = [...pushes.values()].map((figures) => figures.slice(1));
-  return [flat(`push of ${BATCH}`, name, sizes, pushed), flat(`pop of ${BATCH}`, name, sizes, pops)];
-}
-
-/** The dearest size against the cheapest. */
-function flat(what: string, store: string, sizes: readonly number[], figures: readonly number[][]): Line {
-  const medians = figures.map(median);
-  const dearest = medians.indexOf(Math.max(...medians));
-  const cheapest = medians.indexOf(Math.min(...medians));
-  const at = (index: number) => ({
-    label: `at length ${sizes[index]}`,
-    unit: "µs",
-    rounds: figures[index] as number[],
-  });
-  const all = sizes
-    .map((length, index) => `${length}: ${Math.round(medians[index] as number)} µs`)
-    .join(", ");
-  return line({
-    row: "P13",
-    what: `${what}, ${store}, p50, dearest length against cheapest (${all})`,
-    ours: at(dearest),
-    theirs: at(cheapest),
-    target: { is: "at most", value: 2 },
-  });
+  return [
+    flatLine(`push of ${BATCH}, ${name}, by length`, sizes, pushed),
+    flatLine(`pop of ${BATCH}, ${name}, by length`, sizes, pops),
+  ];
 }
