@@ -5,7 +5,6 @@
  * one cluster slot: `prod:stream:x` and `{prod:stream:x}:meta` do.
  */
 import { checkNamespace } from "../../contracts/name.ts";
-import { FleetError } from "../../errors.ts";
 
 export interface StreamKeys {
   /** ZSET: member = envelope, score = store time in ms plus what keeps push order strict. */
@@ -22,11 +21,12 @@ export interface StreamKeys {
  * A queue's names are many, and some bear ids: scripts put them together, `base` and what stands behind it.
  *
  * - `meta` HASH: settings; `seq`, `turn`, `token`, the last of each; `n:<total>` and `r:<reason>`, what only grows.
- * - `task:<id>` HASH: **p**ayload; fixed **v**alues `<priority> <maxAttempts> <timeoutMs> <ttlMs> <submitted at>`; **s**tate `s`cheduled,
+ * - `task:<id>` HASH: **p**ayload; fixed **v**alues `<flag> <priority> <maxAttempts> <timeoutMs> <ttlMs> <submitted at>`; **s**tate `s`cheduled,
  *   `w`aiting, `a`ctive, `c`ompleted, `f`ailed, `x` cancelled; its place (`o`) in its lane. Where they differ from none: lane (`k`), due
- *   (`u`), **e**xpires, **d**edupe key, asked for (`q`), schedule (`j`), counters (`g`) `<attempts> <crashes> <interruptions>`, **h**older
- *   and start (`b`) `<at> <worker>` of the last claim, **t**oken of the last claim that was settled, finish (`f`), **r**esult, reason (`x`),
- *   error (`m`).
+ *   (`u`), **e**xpires, **d**edupe key, asked for (`q`), tick (`j`) `<at> <schedule>`, counters (`g`) `<attempts> <crashes> <interruptions>`,
+ *   **h**older `<flag><holder>` and start (`b`) `<at> <worker>` of the last claim, **t**oken of the last claim that was settled, finish (`f`),
+ *   **r**esult, reason (`x`), error (`m`). The flag is 1 where there is more to look at when it is claimed or ends: `e`, `d`, `q`, `j`;
+ *   the holder's also for `k`.
  * - `lane:-` ZSET of waiting tasks without a key, `lane:=<key>` of those with one; score = place: band of the priority, submission.
  * - `keyed` ZSET of all waiting tasks with a key, by place.
  * - `ring` ZSET of lanes to claim from, by band and turn; `blocked` SET of lanes that wait at their limit.
@@ -93,23 +93,11 @@ export interface Keys {
   owns(key: string): boolean;
 }
 
-/**
- * `stream:` as a namespace would make `{stream:fleet}:meta` both the registry of that namespace and the meta of a stream `fleet`
- * outside all namespaces.
- */
-const RESERVED_NAMESPACES = new Set(["stream", "queue", "pool", "lock", "counter", "limit", "event"]);
-
 const NAME = "[a-z0-9][a-z0-9._-]*";
 const TAGGED = `(?:stream|queue|pool|lock|counter|limit):${NAME}|events|fleet`;
 
 export function redisKeys(namespace: string): Keys {
   checkNamespace(namespace);
-  if (RESERVED_NAMESPACES.has(namespace)) {
-    throw new FleetError(
-      "FLEET_NAME_INVALID",
-      `namespace ${JSON.stringify(namespace)} is reserved: its keys could be mistaken for those of a ${namespace}; choose another`,
-    );
-  }
   const p = namespace === "" ? "" : `${namespace}:`;
   const prefix = p.replaceAll(".", "\\.");
   const own = new RegExp(`^(?:${prefix}stream:${NAME}|\\{${prefix}(?:${TAGGED})\\}(?::.*)?)$`, "s");

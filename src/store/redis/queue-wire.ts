@@ -79,14 +79,15 @@ export function wireOfSettlements(settle: readonly Settlement[]): string[] {
 export type ClaimReply = [
   payload: string,
   fixed: string,
-  lane: string | null,
   counters: string | null,
-  tick: string | null,
   id: string,
   token: string,
+  lane?: string | null,
+  tick?: string | null,
 ];
 
-export function claimedOf([payload, fixed, lane, counters, tick, id, token]: ClaimReply): ClaimedTask {
+export function claimedOf(reply: ClaimReply): ClaimedTask {
+  const [payload, fixed, counters, id, token, lane = null, tick = null] = reply;
   const [attempts, crashes, interruptions] = countersOf(counters);
   const { maxAttempts, timeoutMs, submittedAt } = fixedValues(fixed);
   const key = keyOf(lane);
@@ -106,7 +107,7 @@ export function claimedOf([payload, fixed, lane, counters, tick, id, token]: Cla
 }
 
 export function fixedValues(fixed: string) {
-  const [priority, maxAttempts, timeoutMs, , submittedAt] = fixed.split(" ").map(Number);
+  const [, priority, maxAttempts, timeoutMs, , submittedAt] = fixed.split(" ").map(Number);
   return { priority, maxAttempts, timeoutMs, submittedAt } as {
     priority: number;
     maxAttempts: number;

@@ -5,22 +5,25 @@ import { clockArgument, parseHeader, readLua, SCRIPT_NAMES } from "./scripts.ts"
 const PRELUDES = [
   "clock",
   "queue",
+  "queue-ask",
+  "queue-by-hand",
   "queue-ends",
   "queue-forget",
   "queue-lanes",
   "queue-record",
   "queue-refresh",
+  "queue-rivals",
   "queue-take",
+  "queue-write",
   "revision",
   "token",
 ];
+/** `now_us` of `local function now_us(`, `q.open` of `function q.open(`. */
+function functionsOf(code: string): string[] {
+  return [...code.matchAll(/^(?:local )?function ([\w.]+)/gm)].map((match) => match[1] as string);
+}
 /** Functions that each prelude offers. */
-const OFFERED = new Map(
-  PRELUDES.map((name) => [
-    name,
-    [...readLua(name).matchAll(/^local function (\w+)/gm)].map((match) => match[1] as string),
-  ]),
-);
+const OFFERED = new Map(PRELUDES.map((name) => [name, functionsOf(readLua(name))]));
 const files = readdirSync(new URL("./lua/", import.meta.url)).map((file) => file.replace(".lua", ""));
 
 /** Code without comments and texts. */
@@ -68,9 +71,10 @@ describe.each(SCRIPT_NAMES)("%s", (name) => {
     for (const prelude of PRELUDES) {
       const others = header.uses.filter((other) => other !== prelude).map(readLua);
       const code = codeOf([...others, text].join("\n"));
-      const own = [...code.matchAll(/^local function (\w+)/gm)].map((match) => match[1]);
+      const own = functionsOf(code);
       const calls = (OFFERED.get(prelude) ?? []).filter(
-        (name) => !own.includes(name) && new RegExp(`\\b${name}\\(`).test(code),
+        (name) =>
+          !own.includes(name) && new RegExp(`(?<![\\w.]|function )${name.replace(".", "\\.")}\\(`).test(code),
       );
       expect([prelude, calls.length > 0]).toEqual([prelude, header.uses.includes(prelude)]);
     }

@@ -1,14 +1,13 @@
 -- Cancels tasks: at once what is not active; what is active is marked.
--- USES clock, queue, queue-lanes, queue-ends
+-- USES clock, queue, queue-lanes, queue-ends, queue-by-hand
 -- KEYS base
 -- ARGV clock, fleet, ids...
 -- ->   per id: "cancelled" | "cancelling" | "finished" | "unknown"
-local fleet = ARGV[2]
-open(KEYS[1], now_us())
+q.open(KEYS[1], now_us(), ARGV[2])
 
 local answer = {}
-for i = 3, #ARGV do answer[#answer + 1] = cancel(ARGV[i], fleet) end
-flush()
-reseat()
-close(fleet)
+for i = 3, #ARGV do answer[#answer + 1] = q.cancel(ARGV[i]) end
+q.flush()
+q.reseat()
+q.close()
 return answer

@@ -5,26 +5,27 @@
 -- ->   the settings that hold now, in the order of those given
 --
 -- `settings` are pairs name, value.
-local fleet, role = ARGV[2], ARGV[3]
-open(KEYS[1], now_us())
+local role = ARGV[3]
+q.open(KEYS[1], now_us(), ARGV[2])
 
 local names = {}
 for i = 4, #ARGV, 2 do names[#names + 1] = ARGV[i] end
-if role == "owner" or not declared then
-  call("HSET", meta, "declaredBy", role, unpack(ARGV, 4))
-  local was_concurrency, was_limit = concurrency, key_limit
-  local kept = call("HMGET", meta, "concurrency", "keyConcurrency")
-  concurrency, key_limit = tonumber(kept[1]), tonumber(kept[2])
-  if was_limit ~= key_limit then
+if role == "owner" or not q.declared then
+  call("HSET", q.meta, "declaredBy", role, unpack(ARGV, 4))
+  local concurrency, key_limit = unpack(call("HMGET", q.meta, "concurrency", "keyConcurrency"))
+  if tonumber(key_limit) ~= q.key_limit then
+    q.key_limit = tonumber(key_limit)
     -- Only keys with active tasks can be touched by a limit.
-    for _, lane in ipairs(call("SMEMBERS", base .. "blocked")) do touch(lane) end
-    for _, id in ipairs(call("ZRANGE", active, 0, -1)) do
-      local lane = call("HGET", tasks .. id, "k")
-      if lane then touch(lane) end
+    for _, lane in ipairs(call("SMEMBERS", q.base .. "blocked")) do q.touch(lane) end
+    for _, id in ipairs(call("ZRANGE", q.active, "0", "-1")) do
+      local lane = call("HGET", q.tasks .. id, "k")
+      if lane then q.touch(lane) end
     end
-    reseat()
+    q.reseat()
   end
-  if was_limit ~= key_limit or was_concurrency ~= concurrency then call("PUBLISH", base .. "hint", fleet) end
+  q.concurrency = tonumber(concurrency)
+  -- Whoever waits looks anew, whatever the limits were.
+  call("PUBLISH", q.base .. "hint", ARGV[2])
 end
-close(fleet)
-return call("HMGET", meta, unpack(names))
+q.close()
+return call("HMGET", q.meta, unpack(names))

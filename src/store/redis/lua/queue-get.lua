@@ -1,12 +1,9 @@
--- One task; marks it, where somebody wants to be told of its end.
--- USES queue-record
+-- One task; with `ask` marks it too, so that its end is told.
+-- USES queue-record, queue-ask
 -- KEYS base
 -- ARGV id, ask
 -- ->   the task, see `queue-record.lua`, or nil
 local base, id = KEYS[1], ARGV[1]
 
-local task = record_of(base, id)
-if task and ARGV[2] == "1" and string.find("wsa", task[4], 1, true) then
-  redis.call("HSET", base .. "task:" .. id, "q", "1")
-end
-return task
+if ARGV[2] == "1" then ask(base, id) end
+return record_of(base, id)

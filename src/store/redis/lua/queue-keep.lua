@@ -3,32 +3,29 @@
 -- KEYS base
 -- ARGV clock, fleet, leaseMs, holders...
 -- ->   {"" | "undeclared", at, ready, due time of the next scheduled task or "", per holder: {ids, tokens, ids to be cancelled}}
-local fleet = ARGV[2]
-open(KEYS[1], now_us())
-local lease = format("%d", now + tonumber(ARGV[3]))
+q.open(KEYS[1], now_us(), ARGV[2])
+local lease = format("%d", q.now + tonumber(ARGV[3]))
 
 local function keep(holder)
-  local leases = base .. "held:" .. holder
-  local ids = call("ZRANGE", leases, 0, -1)
+  local leases = q.base .. "held:" .. holder
+  local ids = call("ZRANGE", leases, "0", "-1")
   local tokens, cancelling, renewed = {}, {}, {}
-  if #ids == 0 then return { ids, tokens, cancelling } end
   for from = 1, #ids, 2000 do
-    for _, bearing in ipairs(call("ZMSCORE", active, unpack(ids, from, math.min(from + 1999, #ids)))) do
-      tokens[#tokens + 1] = bearing
-    end
+    local some = call("ZMSCORE", q.active, unpack(ids, from, math.min(from + 1999, #ids)))
+    for i = 1, #some do tokens[#tokens + 1] = some[i] end
   end
   for i = 1, #ids do
     renewed[2 * i - 1], renewed[2 * i] = lease, ids[i]
-    if is_cancelling(ids[i]) then cancelling[#cancelling + 1] = ids[i] end
+    if q.is_cancelling(ids[i]) then cancelling[#cancelling + 1] = ids[i] end
   end
-  many("ZADD", leases, renewed)
-  call("ZADD", base .. "holders", "LT", lease, holder)
+  if #ids > 0 then
+    q.add(leases, renewed)
+    call("ZADD", q.base .. "holders", "LT", lease, holder)
+  end
   return { ids, tokens, cancelling }
 end
 
 local held = {}
 for i = 4, #ARGV do held[#held + 1] = keep(ARGV[i]) end
-local at = new_token()
-refresh(fleet)
-local is_ready = close(fleet)
-return { declared and "" or "undeclared", at, is_ready, next_due(), held }
+local at = q.new_token()
+return { q.declared and "" or "undeclared", at, q.close(), q.next_due(), held }

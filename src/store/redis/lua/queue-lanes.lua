@@ -1,52 +1,73 @@
 -- Where waiting tasks stand: one lane per key (`=<key>`) and one for all tasks without (`-`). A task's place in its lane is its band
 -- (one per priority, the highest first), then its submission. The ring holds the lanes from which a task can be claimed, by the
--- band of their first task, then by turns. A lane at its limit stands in `blocked` instead, where it keeps its turn.
+-- band of their first task, then by turns; one that enters, or was served, gets the next turn. A lane with tasks that is at its
+-- limit stands in `blocked` instead.
 --
--- Whoever changes a lane says so by `touch` before; `reseat` puts all these lanes where they belong now.
+-- Whoever changes a lane, or how many of its tasks are active, says so by `q.touch`; `q.reseat` puts it where it belongs now.
 
-local PLAIN = "-"
+q.PLAIN = "-"
 -- Places and turns lie below it; 2001 bands of it are below 2^53, so that all scores are exact.
-local BAND = 2199023255552
-local touched, order, served = {}, {}, {}
+q.BAND = 2199023255552
+q.touched, q.order, q.served = {}, {}, {}
 
-local function touch(lane)
-  if touched[lane] then return end
-  touched[lane] = true
-  order[#order + 1] = lane
+function q.touch(lane)
+  if q.touched[lane] then return end
+  q.touched[lane] = true
+  q.order[#q.order + 1] = lane
 end
 
-local function enter(id, lane, place)
-  touch(lane)
-  call("ZADD", base .. "lane:" .. lane, place, id)
-  if lane ~= PLAIN then call("ZADD", base .. "keyed", place, id) end
+function q.enter(id, lane, place)
+  q.touch(lane)
+  call("ZADD", q.base .. "lane:" .. lane, place, id)
+  if lane ~= q.PLAIN then call("ZADD", q.base .. "keyed", place, id) end
 end
 
-local function leave(id, lane)
-  touch(lane)
-  call("ZREM", base .. "lane:" .. lane, id)
-  if lane ~= PLAIN then call("ZREM", base .. "keyed", id) end
+function q.leave(id, lane)
+  q.touch(lane)
+  call("ZREM", q.base .. "lane:" .. lane, id)
+  if lane ~= q.PLAIN then call("ZREM", q.base .. "keyed", id) end
 end
 
-local function reseat_lane(lane)
-  local first = call("ZRANGE", base .. "lane:" .. lane, 0, 0, "WITHSCORES")[2]
-  local seat = call("ZSCORE", ring, lane)
-  local full = lane ~= PLAIN and key_limit > 0 and call("SCARD", base .. "busy:" .. lane) >= key_limit
-  if not first or full then
-    if seat then call("ZREM", ring, lane) end
-    if full then call(first and "SADD" or "SREM", base .. "blocked", lane) end
-    return
+-- How many more tasks of a lane may be active.
+function q.room_of(lane)
+  if lane == q.PLAIN or q.key_limit == 0 then return math.huge end
+  return q.key_limit - call("SCARD", q.base .. "busy:" .. lane)
+end
+
+function q.reseat()
+  local order, served, band = q.order, q.served, q.BAND
+  if #order == 0 then return end
+  q.touched, q.order, q.served = {}, {}, {}
+  local entering, leaving, blocked, free = {}, {}, {}, {}
+  for from = 1, #order, 2000 do
+    local seats = call("ZMSCORE", q.ring, unpack(order, from, math.min(from + 1999, #order)))
+    for i = 1, #seats do
+      local lane, seat = order[from + i - 1], seats[i]
+      local first = call("ZRANGE", q.base .. "lane:" .. lane, "0", "0", "WITHSCORES")[2]
+      local full = q.room_of(lane) <= 0
+      if first and not full then
+        local own = seat and tonumber(seat) % band
+        if not seat or served[lane] then
+          q.turn = q.turn + 1
+          own = q.turn
+        end
+        local wanted = format("%d", math.floor(tonumber(first) / band) * band + own)
+        if wanted ~= seat then
+          local n = #entering
+          entering[n + 1], entering[n + 2] = wanted, lane
+        end
+      elseif seat then
+        leaving[#leaving + 1] = lane
+      end
+      if first and full then
+        blocked[#blocked + 1] = lane
+      elseif not seat and lane ~= q.PLAIN then
+        free[#free + 1] = lane
+      end
+    end
   end
-  local own = seat and tonumber(seat) % BAND
-  if not seat or served[lane] then
-    turn = turn + 1
-    own = turn
-  end
-  local wanted = format("%d", math.floor(tonumber(first) / BAND) * BAND + own)
-  if wanted ~= seat then call("ZADD", ring, wanted, lane) end
-  if not seat and lane ~= PLAIN then call("SREM", base .. "blocked", lane) end
-end
-
-local function reseat()
-  for i = 1, #order do reseat_lane(order[i]) end
-  touched, order, served = {}, {}, {}
+  q.add(q.ring, entering)
+  q.many("ZREM", q.ring, leaving)
+  q.many("SADD", q.base .. "blocked", blocked)
+  q.many("SREM", q.base .. "blocked", free)
 end

@@ -5,25 +5,27 @@
 -- ->   {crashes, interruptions}
 --
 -- `holders` says how many of the names are holders; the others are ids of tasks.
-local fleet, error_text, holders = ARGV[2], ARGV[3], tonumber(ARGV[4])
-open(KEYS[1], now_us())
+local error_text, holders = ARGV[3], tonumber(ARGV[4])
+q.open(KEYS[1], now_us(), ARGV[2])
 
 local crashed = {}
 for i = 5 + holders, #ARGV do crashed[ARGV[i]] = true end
 local crashes, interruptions = 0, 0
 for i = 5, 4 + holders do
-  for _, id in ipairs(call("ZRANGE", base .. "held:" .. ARGV[i], 0, -1)) do
-    if crashed[id] then
-      settle(id, "crashed", "", fleet, error_text)
+  local ids = call("ZRANGE", q.base .. "held:" .. ARGV[i], "0", "-1")
+  for n = 1, #ids do
+    if crashed[ids[n]] then
+      q.settle(ids[n], "crashed", "", error_text)
       crashes = crashes + 1
     else
-      settle(id, "interrupted", "", fleet)
+      q.settle(ids[n], "interrupted", "")
       interruptions = interruptions + 1
     end
   end
-  call("ZREM", base .. "holders", ARGV[i])
+  -- At once, for a holder that is named twice.
+  q.flush()
+  call("ZREM", q.base .. "holders", ARGV[i])
 end
-flush()
-reseat()
-close(fleet)
+q.reseat()
+q.close()
 return { crashes, interruptions }

@@ -3,13 +3,13 @@
 -- KEYS base
 -- ARGV clock, fleet, id, paused
 -- ->   "done" | "unknown"
-local fleet, id, paused = ARGV[2], ARGV[3], ARGV[4]
-open(KEYS[1], now_us())
+local id, paused = ARGV[3], ARGV[4]
+q.open(KEYS[1], now_us(), ARGV[2])
 
-local stored = call("HGET", base .. "schedules", id)
+local stored = call("HGET", q.base .. "schedules", id)
 if not stored then return "unknown" end
 local since, was_paused, rest = string.match(stored, "^%d+ (%d+) (%d)( .*)$")
 if was_paused == paused then return "done" end
-call("HSET", base .. "schedules", id, new_token() .. " " .. since .. " " .. paused .. rest)
-close(fleet)
+call("HSET", q.base .. "schedules", id, q.new_token() .. " " .. since .. " " .. paused .. rest)
+q.close()
 return "done"

@@ -8,7 +8,7 @@ local function record_of(base, id)
   local holder = table.remove(task)
   table.insert(task, 1, id)
   if task[4] == "a" then
-    task[16] = redis.call("ZSCORE", base .. "held:" .. holder, id)
+    task[16] = redis.call("ZSCORE", base .. "held:" .. string.sub(holder, 2), id)
     task[17] = redis.call("SISMEMBER", base .. "cancelling", id)
   end
   return task

@@ -1,65 +1,75 @@
 -- What time alone has changed: claims whose lease has expired, tasks that are due, tasks past their time to live. A bounded number
--- of each in one step; `more` says whether there were more.
+-- of each in one step; `q.more` says whether there were more.
 
-local MOST = 500
-local more = false
+q.MOST, q.more = 500, false
 
-local function until_now(key)
-  local found = call("ZRANGE", key, "-inf", stamp, "BYSCORE", "LIMIT", 0, MOST)
-  if #found == MOST then more = true end
+function q.until_now(key)
+  local found = call("ZRANGE", key, "-inf", q.stamp, "BYSCORE", "LIMIT", "0", "500")
+  if #found == q.MOST then q.more = true end
   return found
 end
 
 -- `holders` bears a time at which, or after which, the first lease of each holder ends.
-local function reclaim(fleet)
-  local reclaimed = 0
-  for _, holder in ipairs(until_now(base .. "holders")) do
-    local leases = base .. "held:" .. holder
-    if reclaimed < MOST then
-      local ids = until_now(leases)
-      for _, id in ipairs(ids) do settle(id, "crashed", "", fleet, "its lease has expired: its worker or process was lost") end
-      reclaimed = reclaimed + #ids
-      flush()
-      local first = call("ZRANGE", leases, 0, 0, "WITHSCORES")[2]
-      if first then
-        call("ZADD", base .. "holders", first, holder)
-      else
-        call("ZREM", base .. "holders", holder)
-      end
+function q.reclaim()
+  local holders, reclaimed = q.until_now(q.base .. "holders"), 0
+  for i = 1, #holders do
+    if reclaimed >= q.MOST then
+      q.more = true
+      return reclaimed
+    end
+    local leases = q.base .. "held:" .. holders[i]
+    local ids = q.until_now(leases)
+    for n = 1, #ids do
+      q.settle(ids[n], "crashed", "", "its lease has expired: its worker or process was lost")
+    end
+    reclaimed = reclaimed + #ids
+    q.flush()
+    local first = call("ZRANGE", leases, "0", "0", "WITHSCORES")[2]
+    if first then
+      call("ZADD", q.base .. "holders", first, holders[i])
     else
-      more = true
+      call("ZREM", q.base .. "holders", holders[i])
     end
   end
   return reclaimed
 end
 
-local function make_due()
-  local ids = until_now(base .. "delayed")
-  if #ids == 0 then return end
-  many("ZREM", base .. "delayed", ids)
-  for _, id in ipairs(ids) do
-    local task = call("HMGET", tasks .. id, "k", "o")
-    call("HSET", tasks .. id, "s", "w")
-    enter(id, task[1] or PLAIN, task[2])
-  end
+-- When the next scheduled task is due; "" where there is none.
+function q.next_due()
+  return call("ZRANGE", q.base .. "delayed", "0", "0", "WITHSCORES")[2] or ""
 end
 
-local function expire(fleet)
-  local ids = until_now(base .. "ttl")
-  for _, id in ipairs(ids) do
-    local task = call("HMGET", tasks .. id, "s", "k", "d", "q")
-    withdraw(id, task[1], task[2])
-    fail(id, "expired", task[3], task[4], fleet)
+-- Answers `q.next_due`.
+function q.make_due()
+  local delayed = q.base .. "delayed"
+  local first = q.next_due()
+  if first == "" or tonumber(first) > q.now then return first end
+  local ids = q.until_now(delayed)
+  q.many("ZREM", delayed, ids)
+  for i = 1, #ids do
+    local lane, place = unpack(call("HMGET", q.tasks .. ids[i], "k", "o"))
+    call("HSET", q.tasks .. ids[i], "s", "w")
+    q.enter(ids[i], lane or q.PLAIN, place)
   end
-  flush()
+  return q.next_due()
+end
+
+function q.expire()
+  local ids = q.until_now(q.base .. "ttl")
+  for i = 1, #ids do
+    local state, lane, dedupe, asked = unpack(call("HMGET", q.tasks .. ids[i], "s", "k", "d", "q"))
+    q.withdraw(ids[i], state, lane)
+    q.fail(ids[i], "expired", dedupe, asked)
+  end
   return #ids
 end
 
--- Answers how many claims were taken back and how many tasks expired.
-local function refresh(fleet)
-  local reclaimed = reclaim(fleet)
-  make_due()
-  local expired = expire(fleet)
-  reseat()
-  return reclaimed, expired
+-- Answers how many claims were taken back, how many tasks expired, and when the next scheduled task is due ("" for none).
+function q.refresh()
+  local reclaimed = q.reclaim()
+  local next_due = q.make_due()
+  local expired = q.expire()
+  q.flush()
+  q.reseat()
+  return reclaimed, expired, next_due
 end

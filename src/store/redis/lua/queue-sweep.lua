@@ -3,11 +3,10 @@
 -- KEYS base
 -- ARGV clock, fleet
 -- ->   {claims taken back, expired tasks, forgotten tasks, 1 where there was more than one step should do}
-local fleet = ARGV[2]
-open(KEYS[1], now_us())
+q.open(KEYS[1], now_us(), ARGV[2])
 
-local reclaimed, expired = refresh(fleet)
-local forgotten = forget_old()
-forget_windows()
-close(fleet)
-return { reclaimed, expired, forgotten, more and 1 or 0 }
+local reclaimed, expired = q.refresh()
+local forgotten = q.forget_old()
+q.forget_windows()
+q.close()
+return { reclaimed, expired, forgotten, q.more and 1 or 0 }

@@ -1,83 +1,94 @@
 -- Claims.
 
-local taken, claims, leases, started = {}, {}, {}, {}
-
 -- Claims one task that has left its lane. Not so when its time to live is over: then it has ended.
-local function claim(id, lane, holder, begun, lease, fleet)
-  local key = tasks .. id
-  local task = call("HMGET", key, "p", "v", "k", "g", "j", "e")
+function q.claim(id, lane, taker)
+  local key = q.tasks .. id
+  local task = call("HMGET", key, "p", "v", "g")
   if not task[1] then return false end
-  local expires = task[6]
-  if expires then
-    call("ZREM", base .. "ttl", id)
-    if tonumber(expires) <= now then
-      local rest = call("HMGET", key, "d", "q")
-      fail(id, "expired", rest[1], rest[2], fleet)
-      return false
+  local keyed, flagged = lane ~= q.PLAIN, string.byte(task[2]) == 49
+  if flagged then
+    local expires, tick, dedupe, asked = unpack(call("HMGET", key, "e", "j", "d", "q"))
+    if expires then
+      call("ZREM", q.base .. "ttl", id)
+      if tonumber(expires) <= q.now then
+        q.fail(id, "expired", dedupe, asked)
+        return false
+      end
     end
+    task[7] = tick
   end
-  local bearing = new_token()
-  call("HSET", key, "s", "a", "h", holder, "b", begun)
-  if lane ~= PLAIN then call("SADD", base .. "busy:" .. lane, id) end
-  local n = #claims
+  if keyed then
+    call("SADD", q.base .. "busy:" .. lane, id)
+    task[6] = lane
+  elseif task[7] then
+    task[6] = false
+  end
+  local bearing = q.new_token()
+  task[4], task[5] = id, bearing
+  call("HSET", key, "s", "a", "h", (keyed or flagged) and taker.flagged or taker.plain, "b", taker.begun)
+  local claims, leases, n = taker.claims, taker.leases, #taker.claims
   claims[n + 1], claims[n + 2] = bearing, id
-  leases[n + 1], leases[n + 2] = lease, id
-  task[6], task[7] = id, bearing
-  taken[#taken + 1] = task
+  leases[n + 1], leases[n + 2] = taker.lease, id
+  taker.tasks[#taker.tasks + 1] = task
   return true
 end
 
--- Takes tasks from one lane, its first `n` or those in front of `before`. Answers how many were claimed.
-local function take_from(lane, n, before, holder, begun, lease, fleet)
-  touch(lane)
+-- Takes tasks from one lane: its first `n`, or those of them that stand before a place. Answers how many were claimed.
+function q.take_from(lane, n, before, taker)
+  q.touch(lane)
   if n < 1 then return 0 end
-  served[lane] = true
-  local name = base .. "lane:" .. lane
+  q.served[lane] = true
+  local name = q.base .. "lane:" .. lane
   local ids
   if before then
-    ids = call("ZRANGE", name, "-inf", "(" .. format("%d", before), "BYSCORE", "LIMIT", 0, n)
+    ids = call("ZRANGE", name, "-inf", "(" .. format("%d", before), "BYSCORE", "LIMIT", "0", format("%d", n))
   else
-    ids = call("ZRANGE", name, 0, n - 1)
+    ids = call("ZRANGE", name, "0", format("%d", n - 1))
   end
   if #ids == 0 then return 0 end
-  many("ZREM", name, ids)
-  if lane ~= PLAIN then many("ZREM", base .. "keyed", ids) end
+  q.many("ZREM", name, ids)
+  if lane ~= q.PLAIN then q.many("ZREM", q.base .. "keyed", ids) end
   local claimed = 0
   for i = 1, #ids do
-    if claim(ids[i], lane, holder, begun, lease, fleet) then claimed = claimed + 1 end
+    if q.claim(ids[i], lane, taker) then claimed = claimed + 1 end
   end
   return claimed
 end
 
--- Claims up to `wanted` tasks for a holder. Where several lanes stand in the first band they are served one by one; one that stands
--- there alone is served until the next lane's band.
-local function take(wanted, holder, worker, lease_ms, fleet)
+-- Claims up to `wanted` tasks for a holder and answers them. Where several lanes stand in the first band they are served one by one;
+-- one that stands there alone is served until the next lane's band.
+function q.take(wanted, holder, worker, lease_ms)
   local left = wanted
-  if concurrency > 0 then left = math.min(left, concurrency - call("ZCARD", active)) end
-  local begun, lease = stamp .. " " .. worker, format("%d", now + lease_ms)
+  if q.concurrency > 0 then left = math.min(left, q.concurrency - call("ZCARD", q.active)) end
+  local taker = {
+    plain = "0" .. holder,
+    flagged = "1" .. holder,
+    begun = q.stamp .. " " .. worker,
+    lease = format("%d", q.now + lease_ms),
+    tasks = {}, claims = {}, leases = {},
+  }
   while left > 0 do
-    local seats = call("ZRANGE", ring, 0, math.min(left, 500), "WITHSCORES")
+    local seats = call("ZRANGE", q.ring, "0", format("%d", math.min(left, 500)), "WITHSCORES")
     if #seats == 0 then break end
-    local bands = {}
-    for i = 2, #seats, 2 do bands[#bands + 1] = math.floor(tonumber(seats[i]) / BAND) end
-    if bands[2] ~= bands[1] then
-      local lane, n = seats[1], left
-      if lane ~= PLAIN and key_limit > 0 then n = math.min(n, key_limit - call("SCARD", base .. "busy:" .. lane)) end
-      left = left - take_from(lane, math.min(n, 2000), bands[2] and bands[2] * BAND, holder, begun, lease, fleet)
+    local band = math.floor(tonumber(seats[2]) / q.BAND)
+    local next_band = seats[4] and math.floor(tonumber(seats[4]) / q.BAND)
+    if next_band ~= band then
+      local n = math.min(left, 2000, q.room_of(seats[1]))
+      left = left - q.take_from(seats[1], n, next_band and next_band * q.BAND, taker)
     else
-      for i = 1, #bands do
-        if bands[i] ~= bands[1] or left == 0 then break end
-        left = left - take_from(seats[2 * i - 1], 1, nil, holder, begun, lease, fleet)
+      local last = (band + 1) * q.BAND
+      for i = 1, #seats, 2 do
+        if left == 0 or tonumber(seats[i + 1]) >= last then break end
+        left = left - q.take_from(seats[i], 1, nil, taker)
       end
     end
-    reseat()
+    q.reseat()
   end
-  if #claims > 0 then
-    many("ZADD", active, claims)
-    many("ZADD", base .. "held:" .. holder, leases)
-    call("ZADD", base .. "holders", "LT", lease, holder)
-    claims, leases = {}, {}
+  if #taker.claims > 0 then
+    q.add(q.active, taker.claims)
+    q.add(q.base .. "held:" .. holder, taker.leases)
+    call("ZADD", q.base .. "holders", "LT", taker.lease, holder)
   end
-  flush()
-  return taken
+  q.flush()
+  return taker.tasks
 end

@@ -4,11 +4,10 @@
 -- ARGV clock, fleet, holder, worker, leaseMs, claim, settlements...
 -- ->   {"" | "undeclared", indexes (from 0) of settlements whose lease was lost, tasks, now, ready, due time of the next scheduled task or ""}
 --
--- A settlement is its id, token, outcome and number of further values, then these: of "completed" its result if any, of "failed"
--- its error, reason, pause in ms and "1" where it is final, of "crashed" its error. A task is {payload, its fixed values, lane or nil,
--- counters or nil, tick or nil, id, token}.
-local fleet, holder = ARGV[2], ARGV[3]
-open(KEYS[1], now_us())
+-- A settlement is its id, token, outcome and number of further values, then these: of "completed" its result if any, of "failed" its
+-- error, reason, pause in ms and "1" where it is final, of "crashed" its error. A task is {payload, its fixed values, counters or nil,
+-- id, token}, and where it has any its lane and tick.
+q.open(KEYS[1], now_us(), ARGV[2])
 
 local lost = {}
 if #ARGV > 6 then
@@ -21,24 +20,30 @@ if #ARGV > 6 then
   local over = {}
   for from = 1, #ids, 4000 do
     local to = math.min(from + 3999, #ids)
-    local present = call("ZMSCORE", active, unpack(ids, from, to))
+    local present = call("ZMSCORE", q.active, unpack(ids, from, to))
     for n = from, to do
-      local i, id, bearing = at[n], ids[n], ARGV[at[n] + 1]
+      local i, id = at[n], ids[n]
+      local bearing = ARGV[i + 1]
       if present[n - from + 1] == bearing and not over[id] then
         over[id] = true
         if ARGV[i + 3] == "0" then
-          settle(id, ARGV[i + 2], bearing, fleet)
+          q.settle(id, ARGV[i + 2], bearing)
         else
-          settle(id, ARGV[i + 2], bearing, fleet, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
+          q.settle(id, ARGV[i + 2], bearing, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
         end
-      elseif call("HGET", tasks .. id, "t") ~= bearing then
+      elseif call("HGET", q.tasks .. id, "t") ~= bearing then
         lost[#lost + 1] = n - 1
       end
     end
   end
-  flush()
+  q.flush()
 end
-refresh(fleet)
-local got = take(tonumber(ARGV[6]), holder, ARGV[4], tonumber(ARGV[5]), fleet)
-local is_ready = close(fleet)
-return { declared and "" or "undeclared", lost, got, stamp, is_ready, next_due() }
+local wanted, next_due, tasks = tonumber(ARGV[6]), nil, {}
+if wanted > 0 then
+  next_due = select(3, q.refresh())
+  tasks = q.take(wanted, ARGV[3], ARGV[4], tonumber(ARGV[5]))
+else
+  q.reseat()
+  next_due = q.next_due()
+end
+return { q.declared and "" or "undeclared", lost, tasks, q.stamp, q.close(), next_due }

@@ -1,76 +1,84 @@
--- A queue's names, settings and counters. Every script of queues begins with `open` and ends with `close`.
+-- A queue's names, settings and counters. Every script that changes a queue begins with `q.open` and ends with `q.close`.
 --
--- `base` is what all names of the queue begin with, `{<p>queue:<name>}:`; `keys.ts` says what lies behind it.
+-- `q.base` is what all names of the queue begin with, `{<p>queue:<name>}:`; `keys.ts` says what lies behind it. All functions and what
+-- they share stand in one table: a local variable costs time for each function that refers to it, whether that is called or not.
 
 local call, format = redis.call, string.format
-local base, meta, tasks, ring, active
-local us, now, stamp
-local declared, concurrency, key_limit, crash_limit, max_length
-local seq, turn, token, last_seq, last_turn, last_token
-local was_ready
-local tally = {}
+local q = { tally = {} }
 
 -- Takes any number of values: `unpack` has a limit.
-local function many(command, key, values)
-  local sum = 0
-  for i = 1, #values, 4000 do sum = sum + call(command, key, unpack(values, i, math.min(i + 3999, #values))) end
-  return sum
+function q.many(command, key, values)
+  for i = 1, #values, 4000 do call(command, key, unpack(values, i, math.min(i + 3999, #values))) end
 end
 
--- How many tasks could be claimed at once, at least: where keys have a limit, one of each lane with a key counts.
-local function ready()
-  local lanes = call("ZCARD", ring)
-  if lanes == 0 then return 0 end
-  local plain = call("ZCARD", base .. "lane:-")
-  local count
-  if key_limit == 0 then
-    count = plain + call("ZCARD", base .. "keyed")
-  else
-    count = plain + lanes - (plain > 0 and 1 or 0)
+-- Adds scores and members. A small sorted set is a list that is read from its begin for each member; what comes in bulk is better
+-- added to a tree, which Redis makes of it when a member is long, for as long as the set is there.
+function q.add(key, values)
+  if #values < 40 then
+    if #values > 0 then call("ZADD", key, unpack(values)) end
+    return
   end
-  if concurrency > 0 then count = math.min(count, concurrency - call("ZCARD", active)) end
-  return math.max(count, 0)
+  local long = string.rep("-", 65)
+  call("ZADD", key, "0", long)
+  q.many("ZADD", key, values)
+  call("ZREM", key, long)
 end
 
-local function open(name, at)
-  base, meta, tasks, ring, active = name, name .. "meta", name .. "task:", name .. "ring", name .. "active"
-  us, now = at, math.floor(at / 1000)
-  stamp = format("%d", now)
+-- `fleet`: as whom hints are given.
+function q.open(base, us, fleet)
+  q.fleet = fleet
+  q.base, q.meta, q.tasks, q.ring, q.active = base, base .. "meta", base .. "task:", base .. "ring", base .. "active"
+  q.us, q.now = us, math.floor(us / 1000)
+  q.stamp = format("%d", q.now)
   local kept = call(
-    "HMGET", meta,
+    "HMGET", q.meta,
     "concurrency", "keyConcurrency", "crashLimit", "maxLength", "seq", "turn", "token"
   )
-  declared = kept[1] and true or false
-  concurrency, key_limit, crash_limit = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0, tonumber(kept[3]) or 1
-  max_length = tonumber(kept[4]) or 0
-  seq, turn, token = tonumber(kept[5]) or 0, tonumber(kept[6]) or 0, tonumber(kept[7]) or 0
-  last_seq, last_turn, last_token = seq, turn, token
-  was_ready = ready()
+  q.declared = kept[1] and true or false
+  q.concurrency, q.key_limit = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0
+  q.crash_limit, q.max_length = tonumber(kept[3]) or 1, tonumber(kept[4]) or 0
+  q.seq, q.turn, q.token = tonumber(kept[5]) or 0, tonumber(kept[6]) or 0, tonumber(kept[7]) or 0
+  q.last_seq, q.last_turn, q.last_token = q.seq, q.turn, q.token
+  q.was_ready = q.has_room() and call("EXISTS", q.ring) == 1
 end
 
 -- Greater than all before: also over a loss of all data, as it is the store's microseconds at least.
-local function new_token()
-  token = math.max(us, token + 1)
-  return format("%d", token)
+function q.new_token()
+  q.token = math.max(q.us, q.token + 1)
+  return format("%d", q.token)
 end
 
 -- Adds to one of the counters that only grow.
-local function count(name, by)
-  tally[name] = (tally[name] or 0) + by
+function q.count(name, by)
+  q.tally[name] = (q.tally[name] or 0) + by
 end
 
--- Writes the counters, and gives a hint where nothing could be claimed before and something can now. Answers `ready`.
-local function close(fleet)
-  if seq ~= last_seq or turn ~= last_turn or token ~= last_token then
-    call("HSET", meta, "seq", format("%d", seq), "turn", format("%d", turn), "token", format("%d", token))
+function q.has_room()
+  return q.concurrency == 0 or call("ZCARD", q.active) < q.concurrency
+end
+
+-- How many tasks could be claimed at once, at least: where keys have a limit, one of each lane with a key counts.
+function q.ready()
+  local lanes = call("ZCARD", q.ring)
+  if lanes == 0 then return 0 end
+  local plain = call("ZCARD", q.base .. "lane:-")
+  local ready
+  if q.key_limit == 0 then
+    ready = plain + call("ZCARD", q.base .. "keyed")
+  else
+    ready = plain + lanes - (plain > 0 and 1 or 0)
   end
-  for name, by in pairs(tally) do call("HINCRBY", meta, name, by) end
-  local is_ready = ready()
-  if was_ready == 0 and is_ready > 0 then call("PUBLISH", base .. "hint", fleet) end
-  return is_ready
+  if q.concurrency > 0 then ready = math.min(ready, q.concurrency - call("ZCARD", q.active)) end
+  return math.max(ready, 0)
 end
 
--- When the next scheduled task is due; "" where there is none.
-local function next_due()
-  return call("ZRANGE", base .. "delayed", 0, 0, "WITHSCORES")[2] or ""
+-- Writes the counters, and gives a hint where nothing could be claimed before and something can now. Answers `q.ready`.
+function q.close()
+  if q.seq ~= q.last_seq or q.turn ~= q.last_turn or q.token ~= q.last_token then
+    call("HSET", q.meta, "seq", format("%d", q.seq), "turn", format("%d", q.turn), "token", format("%d", q.token))
+  end
+  for name, by in pairs(q.tally) do call("HINCRBY", q.meta, name, by) end
+  local ready = q.ready()
+  if ready > 0 and not q.was_ready then call("PUBLISH", q.base .. "hint", q.fleet) end
+  return ready
 end
