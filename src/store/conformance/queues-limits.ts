@@ -1,18 +1,6 @@
 import { expect } from "vitest";
-import type { Settlement } from "../../protocol/task.ts";
-import type { QueueSettings } from "../queue-store.ts";
-import { HandClock, openThree, range, type Site, siteCase, type StoreHarness } from "./harness.ts";
-import {
-  completed,
-  crashed,
-  declaredQueue,
-  ended,
-  failed,
-  LEASE_MS,
-  Queue,
-  task,
-  tasks,
-} from "./queue-driver.ts";
+import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
+import { completed, declaredQueue, ended, failed, LEASE_MS, task, tasks } from "./queue-driver.ts";
 
 export function queueLimits(harness: StoreHarness): void {
   siteCase(
@@ -153,94 +141,4 @@ export function queueLimits(harness: StoreHarness): void {
     expect(await q.claimIds("h", 9)).toEqual(["c"]);
     expect(await busy()).toEqual([{ key: "k", active: 1, waiting: 1 }]);
   });
-
-  siteCase(
-    harness,
-    "50 takers at once never exceed a concurrency",
-    (site) => race(site, { concurrency: 7, keyConcurrency: 0, crashLimit: 1000 }, 1500),
-    60_000,
-  );
-
-  siteCase(
-    harness,
-    "50 takers at once never exceed a limit per key",
-    (site) => race(site, { concurrency: 0, keyConcurrency: 2, crashLimit: 1000 }, 1500),
-    60_000,
-  );
-
-  siteCase(
-    harness,
-    "50 takers at once never exceed both",
-    (site) => race(site, { concurrency: 9, keyConcurrency: 3, crashLimit: 1000 }, 1500),
-    60_000,
-  );
-}
-
-const TASKS = 400;
-
-/**
- * Takers on three connections claim and settle at random, crash and let go. What is held is counted from the answers: a claim counts
- * from its answer until its settlement is sent, which is never longer than the store counts it, so an excess that is seen is one.
- */
-async function race(site: Site, settings: Partial<QueueSettings>, steps: number): Promise<void> {
-  const stores = await openThree(site);
-  const first = await declaredQueue(stores[0], settings);
-  await first.submit(...range(0, TASKS).map((i) => task(`t${i}`, { key: `k${i % 6}`, maxAttempts: 1000 })));
-  const held = new Map<string, string>();
-  const seen = { most: 0, mostOfKey: 0, claims: 0 };
-  let left = steps;
-  const taker = async (who: number) => {
-    const q = new Queue(stores[who % 3] as (typeof stores)[0]);
-    let mine: { id: string; token: string }[] = [];
-    const random = randomOf(who + 1);
-    while (left > 0) {
-      left -= 1;
-      const letGo = random() < 0.1;
-      const n = letGo || random() < 0.4 ? 0 : Math.ceil(random() * mine.length);
-      const settle = mine.splice(0, n).map((claim) => endOf(claim, random()));
-      for (const { token } of [...settle, ...(letGo ? mine : [])]) held.delete(token);
-      if (letGo) {
-        await q.lose([`h${who}`], random() < 0.5 ? mine.map(({ id }) => id) : []);
-        mine = [];
-      }
-      const turn = await q.turn(`h${who}`, 1 + Math.floor(random() * 3), settle);
-      expect(turn.settled.every((answer) => answer === "settled")).toBe(true);
-      for (const { token, key } of turn.tasks) held.set(token, key ?? "");
-      mine.push(...turn.tasks);
-      seen.claims += turn.tasks.length;
-      const ofKey = Math.max(
-        0,
-        ...range(0, 6).map((i) => [...held.values()].filter((k) => k === `k${i}`).length),
-      );
-      seen.most = Math.max(seen.most, held.size);
-      seen.mostOfKey = Math.max(seen.mostOfKey, ofKey);
-    }
-  };
-  await Promise.all(range(0, 50).map((who) => taker(who)));
-  const most = Math.min(settings.concurrency || Infinity, 6 * (settings.keyConcurrency || Infinity));
-  // The limits were reached and never passed.
-  expect(seen.most).toBe(most);
-  if (settings.keyConcurrency) expect(seen.mostOfKey).toBe(settings.keyConcurrency);
-  expect(seen.claims).toBeGreaterThan(steps / 20);
-  const { counts } = await first.stats();
-  expect(counts.active).toBeLessThanOrEqual(most);
-  expect(Object.values(counts).reduce((sum, n) => sum + n, 0)).toBe(TASKS);
-}
-
-function endOf(claim: { id: string; token: string }, random: number): Settlement {
-  if (random < 0.1) return completed(claim);
-  if (random < 0.4) return failed(claim);
-  if (random < 0.5) return crashed(claim);
-  return ended(claim, random < 0.75 ? "interrupted" : "returned");
-}
-
-/** Numbers from 0 to 1, the same ones each time (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed * 2_654_435_761;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -175,4 +175,29 @@ export function queueTokens(harness: StoreHarness): void {
     expect(isGrowing(tokens)).toBe(true);
     expect(BigInt(tokens[0] as string)).toBeGreaterThanOrEqual(BigInt(new HandClock().ms) * 1000n);
   });
+
+  siteCase(
+    harness,
+    "tokens stay ahead over the loss of all data, and nothing else is left",
+    async ({ open }) => {
+      const store = await open();
+      const q = await declaredQueue(store);
+      const dedupe = { key: "d", onDuplicate: "throttle" as const, windowMs: 1e9 };
+      const more = { dedupe, tick: { schedule: "s", at: 1000 }, key: "k" };
+      await q.submit(task("a", more), task("b"));
+      const [old] = await q.claim("h", 2);
+      if (!old) throw new Error("two were there");
+      await store.wipe();
+      expect(await store.queues.list()).toEqual([]);
+      expect(await store.queues.stats({ queue: "q" })).toBeUndefined();
+      expect(await q.keep("h")).toEqual([[]]);
+      expect(await q.settle(completed(old))).toEqual(["lease-lost"]);
+      await declaredQueue(store);
+      expect(await q.submit(task("a", more))).toEqual(["submitted"]);
+      const next = await q.claimOne("h");
+      expect(isGrowing([old.token, next.token])).toBe(true);
+      expect(await q.settle(completed(old))).toEqual(["lease-lost"]);
+      expect((await q.stats()).totals).toMatchObject({ submitted: 1, completed: 0 });
+    },
+  );
 }

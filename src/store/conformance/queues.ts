@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import type { StoreHarness } from "./harness.ts";
+import { queueAtOnce } from "./queues-at-once.ts";
 import { queueBearers } from "./queues-bearers.ts";
 import { queueDuplicates } from "./queues-duplicates.ts";
 import { queueHandOff } from "./queues-handoff.ts";
@@ -10,6 +11,7 @@ import { queueListing } from "./queues-listing.ts";
 import { queueModel } from "./queues-model.ts";
 import { queueOrder } from "./queues-order.ts";
 import { queuePayloads } from "./queues-payloads.ts";
+import { queueRace } from "./queues-race.ts";
 import { queueRetention } from "./queues-retention.ts";
 import { queueSchedules } from "./queues-schedules.ts";
 import { queueTime } from "./queues-time.ts";
@@ -29,6 +31,12 @@ export function queueConformance(harness: StoreHarness): void {
   });
   describe("queues: limits", () => {
     queueLimits(harness);
+  });
+  describe("queues: limits under many takers", () => {
+    queueRace(harness);
+  });
+  describe("queues: many calls at once", () => {
+    queueAtOnce(harness);
   });
   describe("queues: due times, leases and losses", () => {
     queueTime(harness);
