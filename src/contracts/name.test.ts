@@ -61,6 +61,14 @@ describe("names", () => {
       expect(() => checkNamespace(bad)).toThrow(/namespace/);
   });
 
+  it.each(["stream", "queue", "pool", "lock", "counter", "limit", "event"])(
+    "keeps the namespace %s for the keys of that primitive, whatever the store is",
+    (name) => {
+      expect(() => checkNamespace(name)).toThrow(/reserved/);
+      expect(checkNamespace(`${name}s`)).toBe(`${name}s`);
+    },
+  );
+
   it("keeps topics under fleet. for the framework", () => {
     expect(checkTopic("harvest.started")).toBe("harvest.started");
     expect(checkTopic("fleets.x")).toBe("fleets.x");

@@ -19,8 +19,20 @@ export function checkName(what: string, value: unknown): string {
   throw new FleetError("FLEET_NAME_INVALID", `${what} ${shown(value)} is not a valid name: ${RULE}`);
 }
 
+/**
+ * `stream:` as a namespace would make `{stream:fleet}:meta` both the registry of that namespace and the meta of a stream `fleet`
+ * outside all namespaces. Refused by every back end, so that a fleet can move from one to another.
+ */
+const RESERVED_NAMESPACES = new Set(["stream", "queue", "pool", "lock", "counter", "limit", "event"]);
+
 /** As {@link checkName}, for a namespace; the empty string means none. */
 export function checkNamespace(value: unknown): string {
+  if (typeof value === "string" && RESERVED_NAMESPACES.has(value)) {
+    throw new FleetError(
+      "FLEET_NAME_INVALID",
+      `namespace ${shown(value)} is reserved: its keys could be mistaken for those of a ${value}; choose another`,
+    );
+  }
   if (value === "" || (typeof value === "string" && NAMESPACE_PATTERN.test(value))) return value;
   throw new FleetError(
     "FLEET_NAME_INVALID",

@@ -98,7 +98,10 @@ export interface StreamStore {
   /** Removes and returns up to `n` oldest entries, oldest first. Never re-sent by itself: a repeat would take more. */
   pop(args: { stream: string; n: number }): Promise<string[]>;
 
-  /** Up to `n` entries, oldest first, without removing them; with `after` only those behind that cursor. */
+  /**
+   * Up to `n` entries, oldest first, without removing them; with `after` only those behind that cursor. A cursor that is none of this
+   * back end's is refused with `FLEET_OPTION_INVALID`.
+   */
   peek(args: { stream: string; n: number; after?: string }): Promise<StoredEntry[]>;
 
   length(args: { stream: string }): Promise<number>;
@@ -109,7 +112,10 @@ export interface StreamStore {
   /** Names of all declared streams, sorted. */
   list(): Promise<string[]>;
 
-  /** Puts entries that a consumer could not use aside (the newest 1000 are kept) and counts them as `invalid`. */
+  /**
+   * Puts entries that a consumer could not use aside (the newest 1000 are kept) and counts them as `invalid`. Does nothing for a stream
+   * that was never declared, or that the store has lost: nothing is left that nobody would ever clear away.
+   */
   quarantine(args: { stream: string; entries: readonly QuarantinedEntry[] }): Promise<void>;
   /** The newest quarantined entries, newest first. */
   quarantined(args: { stream: string; n: number }): Promise<QuarantinedEntry[]>;

@@ -1,7 +1,8 @@
 import { expect } from "vitest";
+import { isFleetError } from "../../errors.ts";
 import type { EntryTemplate } from "../../protocol/envelope.ts";
 import type { Store } from "../store.ts";
-import { HandClock, openThree, range, siteCase, type StoreHarness } from "./harness.ts";
+import { failureOf, HandClock, openThree, range, siteCase, type StoreHarness } from "./harness.ts";
 import { declared, entry, payloads, peekAll, Producer, unaccounted, wire } from "./producer.ts";
 
 export function streamOrder(harness: StoreHarness): void {
@@ -207,6 +208,17 @@ export function streamOrder(harness: StoreHarness): void {
       expect(payloads(next.map(({ raw }) => raw))).toEqual(["new"]);
     },
   );
+
+  siteCase(harness, "a cursor of another store is refused", async ({ open }) => {
+    const { streams } = await open();
+    const refused = async (after: string) =>
+      isFleetError(await failureOf(() => streams.peek({ stream: "t", n: 1, after })), "FLEET_OPTION_INVALID");
+    for (const after of ["nonsense", "-1", "1e3", " 12", "NaN", "0x10"])
+      expect([after, await refused(after)]).toEqual([after, true]);
+    // One as SQLite gives it, one as Redis does: each is at home in one of the two.
+    const theirs = await Promise.all(["0000000000000001", "1781234567890.00001"].map(refused));
+    expect(theirs.filter(Boolean)).toHaveLength(1);
+  });
 
   siteCase(harness, "streams whose names begin alike do not mix", async ({ open }) => {
     const store = await open();

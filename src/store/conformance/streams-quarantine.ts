@@ -55,6 +55,17 @@ export function streamQuarantine(harness: StoreHarness): void {
     });
   });
 
+  siteCase(harness, "nothing is put aside for a stream that nobody has declared", async ({ open }) => {
+    const store = await open();
+    await store.streams.quarantine({ stream: "t", entries: [{ raw: "x", reason: "y" }] });
+    expect(await store.streams.stats({ stream: "t" })).toBeUndefined();
+    expect(await store.streams.list()).toEqual([]);
+    // Nor does it come up once the stream is there.
+    await declared(store, "t");
+    expect(await store.streams.quarantined({ stream: "t", n: 9 })).toEqual([]);
+    expect(await store.streams.stats({ stream: "t" })).toMatchObject({ invalid: 0, popped: 0 });
+  });
+
   siteCase(
     harness,
     "a stream without any has an empty quarantine, apart from other streams",

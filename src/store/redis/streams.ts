@@ -66,7 +66,8 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
 
     async peek({ stream, n, after = "" }) {
       if (n <= 0) return [];
-      if (after !== "" && !Number.isFinite(Number(after))) {
+      // A score, as Redis writes it.
+      if (after !== "" && !/^[1-9]\d*(\.\d+)?$/.test(after)) {
         throw new FleetError(
           "FLEET_OPTION_INVALID",
           `after: ${JSON.stringify(after)} is no cursor of this store`,

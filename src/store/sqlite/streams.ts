@@ -1,3 +1,4 @@
+import { FleetError } from "../../errors.ts";
 import type { StreamBounds, StreamStore } from "../store.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
@@ -135,6 +136,11 @@ export function createStreams(parts: {
 
     peek({ stream: name, n, after }) {
       return writer.read(() => {
+        if (n > 0 && after !== undefined && !/^\d{16}$/.test(after))
+          throw new FleetError(
+            "FLEET_OPTION_INVALID",
+            `after: ${JSON.stringify(after)} is no cursor of this store`,
+          );
         const row = read(name);
         if (row === undefined || n <= 0) return [];
         const from = Math.max(alive(row), after === undefined ? 0 : Number(after) + 1);
