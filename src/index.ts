@@ -6,6 +6,9 @@ export {
   type ContinuousAutomation,
   type ContinuousOptions,
 } from "./automation/definition.ts";
+export { defineBatch, type BatchAutomation, type BatchOptions } from "./automation/definition-batch.ts";
+export type { ActiveTask } from "./automation/active-task.ts";
+export { FatalError, RetryAfter } from "./automation/task-errors.ts";
 export type { Context, LoopOptions, SlotStateValue, StopReason, Turn } from "./automation/context.ts";
 export { defineConfig, type ProjectConfig } from "./project/config.ts";
 

@@ -31,7 +31,7 @@ export class Activity {
     this.progress();
   }
 
-  report(slotId: number): SlotActivity {
+  report(slotId: number): Omit<SlotActivity, "task"> {
     return {
       slotId,
       iterations: this.#iterations,

@@ -1,12 +1,21 @@
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
+import type { QueueContract } from "../contracts/queue.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import type { Log } from "../internal/log.ts";
 import type { Events } from "../primitives/events.ts";
+import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
+import type { SubmitOptions } from "../primitives/queue-options.ts";
 import type { ConsumerStream } from "../primitives/stream.ts";
 import type { PushOptions } from "../primitives/stream-emitter.ts";
 
-/** Why `ctx.signal` was aborted (its `reason`). `"ended"`: the run has returned or thrown, and what it left going ends too. */
+/**
+ * Why `ctx.signal` was aborted (its `reason`). `"ended"`: the run has returned or thrown, and what it left going ends too. In a batch
+ * automation the signal is the task's: `"timeout"` and `"cancelled"` are about it alone, `"drain"` comes when the drain's deadline has
+ * passed, `"lease-lost"` when the task or the slot may run elsewhere by now.
+ */
 export type StopReason =
+  | "timeout"
+  | "cancelled"
   | "drain"
   | "scaled"
   | "config"
@@ -46,7 +55,7 @@ export interface Context<Config = unknown, Output = unknown, State = unknown, St
   /** Live: changes when the automation is scaled, without a restart of this slot. */
   readonly slotCount: number;
   /** True in exactly one slot for each key; few keys move when the count changes. */
-  owns(key: string): boolean;
+  owns(this: void, key: string): boolean;
   /** Id of the worker that runs this slot. */
   readonly worker: string;
   /** Parsed config; live where the automation has `onConfig`. */
@@ -55,18 +64,34 @@ export interface Context<Config = unknown, Output = unknown, State = unknown, St
   readonly signal: AbortSignal;
   readonly log: Log;
   /** Appends to the automation's own stream. Throws a `TypeError` for what the declared output does not accept. */
-  emit(payload: Output, options?: PushOptions): Promise<{ id: string }>;
+  emit(this: void, payload: Output, options?: PushOptions): Promise<{ id: string }>;
   /** As `emit`, for many: all are checked before the first is written. */
-  emitMany(payloads: readonly Output[]): Promise<void>;
+  emitMany(this: void, payloads: readonly Output[]): Promise<void>;
   /** Another automation's stream, for reading. */
-  stream<S extends Schema>(contract: StreamContract<S>): ConsumerStream<S>;
+  stream<S extends Schema>(this: void, contract: StreamContract<S>): ConsumerStream<S>;
+  /** A queue: somebody's, or its own. */
+  queue<P extends Schema, R extends Schema>(this: void, contract: QueueContract<P, R>): QueueHandle<P, R>;
+  /** `queue(contract).submit(…)`. */
+  submit<P extends Schema, R extends Schema>(
+    this: void,
+    contract: QueueContract<P, R>,
+    payload: InferInput<P>,
+    options?: SubmitOptions,
+  ): Promise<TaskHandle<R>>;
+  /** `queue(contract).call(…)`: submits a task and waits for its result. */
+  call<P extends Schema, R extends Schema>(
+    this: void,
+    contract: QueueContract<P, R>,
+    payload: InferInput<P>,
+    options?: CallOptions,
+  ): Promise<InferOutput<R>>;
   readonly events: Events;
   /** Turns until the slot is to end; each turn counts as an iteration. */
-  loop(options?: LoopOptions): AsyncIterable<Turn>;
+  loop(this: void, options?: LoopOptions): AsyncIterable<Turn>;
   /** Ends early, without an error, when the slot is to end. */
-  sleep(seconds: number): Promise<void>;
+  sleep(this: void, seconds: number): Promise<void>;
   /** Says that this slot gets on, where neither a turn, an emit nor a pop shows it. */
-  progress(): void;
+  progress(this: void): void;
   readonly state: SlotStateValue<State, StateInput>;
 }
 

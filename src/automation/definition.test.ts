@@ -102,6 +102,7 @@ describe("manifestOf", () => {
       kind: "continuous",
       version: "h",
       configSchema: null,
+      tasks: null,
       stateSchema: null,
       output: null,
       uses: {},

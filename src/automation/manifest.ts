@@ -1,11 +1,13 @@
 import { inputJsonSchema } from "../contracts/schema/json-schema.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 import type { ContractUse, Manifest, UseDirection } from "../protocol/manifest.ts";
-import type { Automation, Used } from "./definition.ts";
+import type { Automation } from "./definition.ts";
+import type { Used } from "./definition-options.ts";
 
 /** The manifest of a definition; `version` is the content hash of the code it came from. */
 export function manifestOf(automation: Automation, version: string): Manifest {
   const { name, kind, output, options } = automation;
+  const tasks = kind === "batch" ? automation.tasks : undefined;
   const where = `automation "${name}"`;
   return {
     name,
@@ -22,6 +24,15 @@ export function manifestOf(automation: Automation, version: string): Manifest {
             maxLength: output.options.maxLength,
             ttlSeconds: output.options.ttlSeconds,
             maxPayloadBytes: output.options.maxPayloadBytes,
+          },
+    tasks:
+      tasks === undefined
+        ? null
+        : {
+            queue: tasks.name,
+            schema: tasks.jsonSchema,
+            resultSchema: tasks.resultJsonSchema,
+            options: tasks.options,
           },
     uses: Object.fromEntries(
       Object.entries(options.uses ?? {}).map(([direction, used]) => [

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { SILENT } from "../internal/log.ts";
+import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { BusEvent } from "../protocol/event.ts";
 import type { EventStore, Store } from "../store/store.ts";
@@ -28,10 +29,12 @@ function contextOf(signal: AbortSignal) {
     worker: "w",
     store: { events, registry: {} } as unknown as Store,
     streams: {} as Streams,
+    queues: {} as Queues,
     signal,
     activity,
     fence: () => undefined,
     log: SILENT,
+    countTurns: true,
   });
   const event = () => onEvent({ topic: "t", ts: 1, source: "s", seq: 1, fleet: "f", payload: 1 });
   return { context, activity, event };

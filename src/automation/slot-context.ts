@@ -4,6 +4,7 @@ import type { Log } from "../internal/log.ts";
 import { sleep } from "../internal/timers.ts";
 import { eventBus } from "../primitives/events.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
+import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { Subscription } from "../primitives/subscription.ts";
 import { slotKey } from "../protocol/spec.ts";
@@ -26,10 +27,13 @@ export interface SlotContextParts {
   worker: string;
   store: Store;
   streams: Streams;
+  queues: Queues;
   signal: AbortSignal;
   activity: Activity;
   fence: () => void;
   log: Log;
+  /** A turn of its loops is an iteration of the slot. Not so in a batch automation, where a finished task is one. */
+  countTurns: boolean;
 }
 
 const seconds = number({ min: 0 });
@@ -38,7 +42,7 @@ const ENDED_MS = 10;
 
 /** Puts together what user code of one run of one slot gets. */
 export function slotContext(parts: SlotContextParts): Context {
-  const { automation, slotId, store, streams, signal, activity, fence, log } = parts;
+  const { automation, slotId, store, streams, queues, signal, activity, fence, log } = parts;
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
@@ -66,6 +70,11 @@ export function slotContext(parts: SlotContextParts): Context {
     emit: (payload, options) => effect(() => declared(emitter, automation).emit(payload, options)),
     emitMany: (payloads) => effect(() => declared(emitter, automation).emitMany(payloads)),
     stream: (contract) => streams.consumer(contract, { signal, activity, fence, log }),
+    queue: (contract) => queues.handle(contract, { signal, activity, fence }),
+    submit: (contract, payload, options) =>
+      queues.handle(contract, { signal, activity, fence }).submit(payload, options),
+    call: (contract, payload, options) =>
+      queues.handle(contract, { signal, activity, fence }).call(payload, options),
     events: {
       publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
       subscribe: (pattern) => listening(bus.subscribe(pattern), activity),
@@ -73,7 +82,7 @@ export function slotContext(parts: SlotContextParts): Context {
     loop: (options) =>
       turns(options, signal, {
         begin: () => activity.progress(),
-        turn: () => activity.turn(),
+        turn: () => (parts.countTurns ? activity.turn() : activity.progress()),
         waiting: (on) => activity.waiting(on),
       }),
     sleep: async (time) => {

@@ -1,12 +1,16 @@
 import { FleetError } from "../errors.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
+import { Queues } from "../primitives/queues.ts";
 import { Streams } from "../primitives/streams.ts";
-import type { FromHost, ToHost } from "../protocol/host.ts";
+import type { FromHost, SlotTask, ToHost } from "../protocol/host.ts";
+import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import type { StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
-import { SlotRun, traceOf } from "./slot-run.ts";
+import { SlotRun } from "./slot-run.ts";
+import { TaskDesk } from "./task-desk.ts";
+import { traceOf } from "./trace.ts";
 import { Vitals } from "./vitals.ts";
 
 /** How often a sign of life is sent. */
@@ -18,19 +22,32 @@ export interface SlotHostParts {
   automation: Automation;
   store: Store;
   worker: string;
+  /** Under which name this process claims tasks, unique for ever, and for how long a claim holds unless it is renewed. */
+  holder: string;
+  leaseMs: number;
   say: (message: FromHost) => void;
   /** Called after "close", once everything has ended and was flushed. */
   onClosed: () => void;
-  /** Notes which slot runs, where the supervisor finds it after a crash. */
-  mark?: (slotId: number) => void;
+  /** Where the supervisor finds, after a crash, which slot ran and what. */
+  marks: RunMarks;
   /** Until when the lease behind a slot's run surely holds, as the supervisor knows it by now, though nothing was heard of it yet. */
   leasedUntil?: (slotId: number) => number;
+}
+
+/** What this process notes of its slots as they run; see `worker/flight-mark.ts`. */
+export interface RunMarks {
+  /** This slot's code goes on now. */
+  slot(slotId: number): void;
+  /** This slot begins these tasks now (of which `task` tells the first), or, with null, has none any more. */
+  task(slotId: number, task: SlotTask | null, all: readonly ClaimedTask[]): void;
 }
 
 /** Runs slots of one automation in this process, as it is told, and reports. Both runtimes drive one of these. */
 export class SlotHost {
   readonly #parts: SlotHostParts;
   readonly #streams: Streams;
+  readonly #queues: Queues;
+  readonly #desk: TaskDesk | undefined;
   readonly #runs = new Map<number, SlotRun>();
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #vitals = new Vitals(GUARD_MS);
@@ -44,6 +61,8 @@ export class SlotHost {
   constructor(parts: SlotHostParts) {
     this.#parts = parts;
     this.#streams = new Streams(parts.store, { log: this.#log({}), fence: (slotId) => this.#fence(slotId) });
+    this.#queues = new Queues(parts.store, { log: this.#log({}) });
+    this.#desk = this.#deskOf(parts);
     this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
     for (const timer of this.#timers) timer.unref();
   }
@@ -55,13 +74,15 @@ export class SlotHost {
       case "config":
         return void this.#reconfigure(message);
       case "stop":
-        return this.#runs.get(message.slotId)?.stop(message.reason as StopReason);
+        return this.#runs.get(message.slotId)?.stop(message.reason as StopReason, message.now);
       case "slot-count":
         this.#slotCount = message.slotCount;
         return;
       case "leases":
         for (const [id, until] of Object.entries(message.until)) this.#leasedUntil.set(Number(id), until);
         return;
+      case "tasks":
+        return this.#desk?.hear(message);
       case "close":
         this.#closing = true;
         return void this.#closeWhenIdle();
@@ -72,6 +93,7 @@ export class SlotHost {
   revoke(): void {
     this.#revoked = true;
     this.#guard();
+    void this.#desk?.close();
   }
 
   #start({ slotId, token, slotCount, config }: Extract<ToHost, { type: "run" }>): void {
@@ -86,10 +108,13 @@ export class SlotHost {
       worker,
       store,
       streams: this.#streams,
+      queues: this.#queues,
+      desk: this.#desk,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
       fence: () => this.#fence(slotId),
       touched: (slot) => this.#touch(slot),
+      markTask: (slot, task, all) => this.#markTask(slot, task, all),
     });
     this.#runs.set(slotId, run);
     void run.ended.then(({ outcome, error }) => {
@@ -144,7 +169,28 @@ export class SlotHost {
     if (!this.#leaseIsSure(slotId)) this.#runs.get(slotId)?.stop("lease-lost");
     if (this.#marked === slotId) return;
     this.#marked = slotId;
-    this.#parts.mark?.(slotId);
+    this.#parts.marks.slot(slotId);
+  }
+
+  /** Also tells that this slot's code goes on. */
+  #markTask(slotId: number, task: SlotTask | null, all: readonly ClaimedTask[]): void {
+    if (task !== null) this.#marked = slotId;
+    this.#parts.marks.task(slotId, task, all);
+  }
+
+  #deskOf({ automation, store, holder, worker, leaseMs }: SlotHostParts): TaskDesk | undefined {
+    if (automation.kind !== "batch") return undefined;
+    const { tasks } = automation;
+    return new TaskDesk({
+      store: store.queues,
+      queue: tasks.name,
+      declare: () => this.#queues.declare(tasks, "owner"),
+      holder,
+      worker,
+      leaseMs,
+      limited: tasks.options.concurrency > 0,
+      log: this.#log({}),
+    });
   }
 
   #report(): void {
@@ -157,7 +203,8 @@ export class SlotHost {
     this.#closing = false;
     for (const timer of this.#timers) clearInterval(timer);
     this.#vitals.stop();
-    await this.#streams.close();
+    await Promise.all([this.#streams.close(), this.#desk?.close()]);
+    await this.#queues.close();
     this.#parts.onClosed();
   }
 

@@ -1,16 +1,21 @@
 import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
-import { messageOf } from "../errors.ts";
-import type { Log } from "../internal/log.ts";
+import type { Log, LogFields, LogLevel } from "../internal/log.ts";
+import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
-import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
+import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
+import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { Activity } from "./activity.ts";
 import { inSlot } from "./current-slot.ts";
 import type { Context, StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
-import { slotContext } from "./slot-context.ts";
+import { BatchRun } from "./batch-run.ts";
+import { slotContext, type SlotContextParts } from "./slot-context.ts";
+import type { TaskScope } from "./task-context.ts";
+import type { TaskDesk } from "./task-desk.ts";
 import { isStoreLost } from "./store-lost.ts";
+import { traceOf } from "./trace.ts";
 
 export interface SlotRunParts {
   automation: Automation;
@@ -23,6 +28,9 @@ export interface SlotRunParts {
   worker: string;
   store: Store;
   streams: Streams;
+  queues: Queues;
+  /** Where slots of a batch automation get their tasks. */
+  desk: TaskDesk | undefined;
   log: Log;
   /** Called once, when user code is about to start. */
   onRunning: () => void;
@@ -30,6 +38,8 @@ export interface SlotRunParts {
   fence: () => void;
   /** Called whenever this slot's own code is about to go on. */
   touched: (slotId: number) => void;
+  /** Notes the tasks that this slot begins to run; see `BatchRunParts`. */
+  markTask: (slotId: number, task: SlotTask | null, all: readonly ClaimedTask[]) => void;
 }
 
 export interface Ended {
@@ -37,7 +47,7 @@ export interface Ended {
   error: string | null;
 }
 
-/** One run of one slot: parse the config, build the context, call `runSlot`, and name how it ended. */
+/** One run of one slot: parse the config, build the context, call `runSlot` or run tasks, and name how it ended. */
 export class SlotRun {
   readonly ended: Promise<Ended>;
   readonly #parts: SlotRunParts;
@@ -45,6 +55,7 @@ export class SlotRun {
   readonly #activity: Activity;
   #config: unknown;
   #context: Context | undefined;
+  #batch: BatchRun | undefined;
 
   constructor(parts: SlotRunParts) {
     this.#parts = parts;
@@ -54,12 +65,14 @@ export class SlotRun {
     this.ended = inSlot(parts.slotId, () => this.#run());
   }
 
-  stop(reason: StopReason): void {
-    this.#abort.abort(reason);
+  /** A slot that runs a task finishes it first, unless `now`. */
+  stop(reason: StopReason, now = false): void {
+    if (this.#batch === undefined) this.#abort.abort(reason);
+    else this.#batch.stop(reason, now);
   }
 
   activity(): SlotActivity {
-    return this.#activity.report(this.#parts.slotId);
+    return { ...this.#activity.report(this.#parts.slotId), task: this.#batch?.task ?? null };
   }
 
   /** Takes a new config live. Throws where it does not fit; the old one stays in place then. */
@@ -86,17 +99,21 @@ export class SlotRun {
       return { outcome: "config-invalid", error: error instanceof Error ? error.message : String(error) };
     }
     if (signal.aborted) return { outcome: "stopped", error: null };
-    this.#context = slotContext({
+    const parts: SlotContextParts = {
       ...this.#parts,
       config: () => this.#config,
       signal,
       activity: this.#activity,
-    });
+      countTurns: automation.kind === "continuous",
+    };
+    this.#context = slotContext(parts);
+    const work = this.#prepare(parts, this.#context);
     onRunning();
     this.#activity.progress();
     try {
-      await automation.options.runSlot(this.#context);
-      return { outcome: signal.aborted ? "stopped" : "returned", error: null };
+      await work();
+      const stopped = signal.aborted || automation.kind === "batch";
+      return { outcome: stopped ? "stopped" : "returned", error: null };
     } catch (error) {
       // What code throws because it was told to end (an aborted fetch, say) is an orderly end.
       if (signal.aborted) return { outcome: "stopped", error: null };
@@ -105,6 +122,28 @@ export class SlotRun {
       // Whatever the run left going (loops beside the one that failed, waiting pops) ends with it: the next run starts alone.
       this.#abort.abort("ended" satisfies StopReason);
     }
+  }
+
+  /** What the run consists of. */
+  #prepare(parts: SlotContextParts, context: Context): () => Promise<void> {
+    const { automation, desk, slotId, markTask } = this.#parts;
+    if (automation.kind === "continuous") return async () => automation.options.runSlot(context);
+    if (desk === undefined) throw new Error("a batch automation needs a desk");
+    const scope: TaskScope = {
+      slot: context,
+      log: (taskId) => (taskId === null ? parts.log : naming(taskId, parts.log)),
+      withSignal: (taskSignal) => slotContext({ ...parts, signal: taskSignal }),
+    };
+    const batch = new BatchRun({
+      automation,
+      slotId,
+      desk,
+      activity: this.#activity,
+      scope,
+      mark: (task, all) => markTask(slotId, task, all),
+    });
+    this.#batch = batch;
+    return () => batch.run();
   }
 }
 
@@ -116,22 +155,8 @@ export async function parseConfig(automation: Automation, config: unknown): Prom
   return checked.value;
 }
 
-/** Message and stack of whatever was thrown, with what caused it, at most 4000 characters; never throws itself. */
-export function traceOf(error: unknown): string {
-  let text = error instanceof Error ? stackOf(error) : `thrown: ${messageOf(error)}`;
-  // "fetch failed" says nothing without its cause.
-  for (
-    let inner = error, depth = 0;
-    depth < 3 && inner instanceof Error && inner.cause !== undefined;
-    depth++
-  ) {
-    inner = inner.cause;
-    text += `\ncaused by: ${inner instanceof Error ? stackOf(inner) : messageOf(inner)}`;
-  }
-  return text.slice(0, 4000);
-}
-
-function stackOf(error: Error): string {
-  // A stack is whatever somebody put there.
-  return typeof error.stack === "string" ? error.stack : `${error.name}: ${error.message}`;
+function naming(task: string, log: Log): Log {
+  const at = (level: LogLevel) => (message: string, fields?: LogFields) =>
+    log[level](message, { task, ...fields });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }

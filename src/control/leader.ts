@@ -8,13 +8,16 @@ import { place } from "./place.ts";
 /** Records of workers offline for so long are removed. */
 const FORGET_WORKER_MS = 3_600_000;
 
+/** Most steps of one queue's sweep. */
+const MOST_STEPS = 100;
+
 export interface LeaderOptions {
   store: Store;
   /** Name under which this process stands for election; unique per process. */
   candidate: string;
   /** A leader that does not renew for so long is replaced. */
   leaseMs: number;
-  /** How often expired entries are cleared from all streams. */
+  /** How often what has expired is cleared from all streams and queues. */
   sweepMs: number;
   log: Log;
 }
@@ -99,11 +102,18 @@ export class Leader {
   }
 
   async #sweep(): Promise<void> {
-    const { registry, streams } = this.#options.store;
+    const { registry, streams, queues } = this.#options.store;
     try {
       for (const stream of await streams.list()) {
         if (!this.leading) return;
         await streams.sweep({ stream });
+      }
+      for (const queue of await queues.list()) {
+        // A queue with more than one step's work gets on with the next sweep, too.
+        for (let steps = 0, more = true; more && steps < MOST_STEPS; steps++) {
+          if (!this.leading) return;
+          ({ more } = await queues.sweep({ queue }));
+        }
       }
       await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });
     } catch (error) {

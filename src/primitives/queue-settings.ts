@@ -3,7 +3,7 @@ import type { QueueSettings } from "../store/queue-store.ts";
 import { toMs } from "./queue-options.ts";
 
 /** What a contract says of its queue as a whole: what the store goes by. */
-export function settingsOf({ options }: QueueContract): QueueSettings {
+export function settingsOf({ options }: Pick<QueueContract, "options">): QueueSettings {
   return {
     maxLength: options.maxLength,
     maxPayloadBytes: options.maxPayloadBytes,

@@ -17,6 +17,8 @@ export const HEAL_CAUSES = [
   "loop-blocked",
   /** It did not end in time when told to. */
   "would-not-stop",
+  /** A task went on for too long after its timeout: it has limits of its own, so it costs nothing of the budget. */
+  "task-timeout",
   /** The store was away, or the lease went with it: nobody's fault, so it costs nothing of the budget. */
   "store-lost",
 ] as const;

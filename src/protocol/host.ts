@@ -4,15 +4,40 @@ import type { LogFields, LogLevel } from "../internal/log.ts";
 export type ToHost =
   | { type: "run"; slotId: number; token: string; slotCount: number; config: unknown; configKey: string }
   | { type: "config"; slotId: number; config: unknown; configKey: string }
-  | { type: "stop"; slotId: number; reason: string }
+  /** `now`: a task that runs is not waited for. */
+  | { type: "stop"; slotId: number; reason: string; now?: boolean }
   | { type: "slot-count"; slotCount: number }
   /**
    * Until when (machine-wide monotonic milliseconds) the leases behind these runs surely hold, by slot id; past that it stops them by
    * itself. For slots that are not named, what was told before stays.
    */
   | { type: "leases"; until: Readonly<Record<number, number>> }
+  /** What the process holds of its queue. */
+  | ({ type: "tasks" } & HeldTasks)
   /** End once no slot runs any more. */
   | { type: "close" };
+
+/** Claims of one holder as its supervisor has just renewed them; as in `KeepResult`. */
+export interface HeldTasks {
+  held: readonly { id: string; token: string; cancelling: boolean }[];
+  at: string;
+  ready: number;
+  /** How long until the next scheduled task is due; null when there is none. */
+  dueInMs: number | null;
+}
+
+/** The task that a slot of a batch automation runs. */
+export interface SlotTask {
+  id: string;
+  token: string;
+  attempts: number;
+  /** Machine-wide monotonic milliseconds. */
+  startedAt: number;
+  /** 0 for no limit. */
+  timeoutMs: number;
+  /** How many run together (`runMany`); of them this is the first. */
+  count: number;
+}
 
 export type FromHost =
   | { type: "ready" }
@@ -41,6 +66,7 @@ export interface SlotActivity {
   quietMs: number;
   /** Waits on purpose: in `ctx.sleep`, between turns, in a waiting pop. */
   waiting: boolean;
+  task: SlotTask | null;
 }
 
 export interface HostVitals {
@@ -60,4 +86,8 @@ export interface HostInit {
   worker: string;
   storeUrl: string;
   namespace: string;
+  /** Under which name it claims tasks; unique for ever. */
+  holder: string;
+  /** For how long a claim holds unless it is renewed. */
+  leaseMs: number;
 }

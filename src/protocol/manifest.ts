@@ -1,6 +1,7 @@
+import type { QueueContract } from "../contracts/queue.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 
-export type AutomationKind = "continuous";
+export type AutomationKind = "continuous" | "batch";
 
 /** What a worker publishes about an automation it can run. Plain data: a master needs no user code to read it. */
 export interface Manifest {
@@ -16,12 +17,20 @@ export interface Manifest {
     ttlSeconds: number;
     maxPayloadBytes: number;
   } | null;
+  /** Of a batch automation: its queue. */
+  tasks: {
+    queue: string;
+    schema: JsonSchema;
+    resultSchema: JsonSchema | null;
+    /** As in its contract, all filled in. */
+    options: QueueContract["options"];
+  } | null;
   stateSchema: JsonSchema | null;
   /** Declared contracts by direction, for the graph and the drift checks. */
   uses: Partial<Record<UseDirection, readonly ContractUse[]>>;
   /** Whether a new config is taken live by `onConfig`. */
   liveConfig: boolean;
-  /** A slot without progress for so long is healed; left out: the worker's default. */
+  /** A slot without progress for so long is healed; left out: the worker's default, and for a batch automation none. */
   stuckSeconds?: number;
   /** When its process is replaced by a fresh one, besides on request. */
   recycle?: RecycleLimits;

@@ -59,6 +59,8 @@ export interface SlotStatus extends SlotRef {
   lastProgressAt: number | null;
   /** It waits on purpose: in a sleep, between turns, in a waiting pop. */
   waiting: boolean;
+  /** The task that it runs, in a batch automation; left out by a worker of a version without. */
+  task?: RunningTask | null;
   /** Why it is not running, in words; null while it runs. */
   reason: string | null;
   /** Its process. Slots of one automation may share it. */
@@ -66,6 +68,16 @@ export interface SlotStatus extends SlotRef {
   memoryMb: number;
   cpuPercent: number;
   loopLagMs: number;
+}
+
+export interface RunningTask {
+  id: string;
+  /** 1 for the first. */
+  attempt: number;
+  /** How many run together; of them this is the first. */
+  count: number;
+  /** Store time. */
+  since: number;
 }
 
 export function workerState(worker: Pick<WorkerRecord, "draining" | "expiresAt">, now: number): WorkerState {

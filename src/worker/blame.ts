@@ -16,12 +16,19 @@ const OUT_OF_MEMORY = /heap out of memory|Allocation failed - JavaScript heap|ER
 export function blame(end: HostEnd, slots: readonly SlotRef[], accused: readonly number[]): Blame {
   const { exit, killedFor, lastWords } = end;
   const present = new Set(slots.map((slot) => slot.slotId));
-  const last = lastWords?.slotId ?? exit.lastSlot;
+  const last = lastWords?.slotId ?? exit.flight.lastSlot;
   const known = last !== null && present.has(last) ? [last] : [];
   if (killedFor === "would-not-stop") {
     return {
       cause: "would-not-stop",
       error: "it did not end in time when told to; its process was killed",
+      guilty: accused,
+    };
+  }
+  if (killedFor === "task-timeout") {
+    return {
+      cause: "task-timeout",
+      error: "its task did not end after its timeout, and its process was killed",
       guilty: accused,
     };
   }

@@ -3,7 +3,7 @@ import type { Program, ProgramAutomation } from "../protocol/program.ts";
 import type { FleetView } from "../store/store.ts";
 import { HeldLeases } from "./held-leases.ts";
 import type { Membership } from "./membership.ts";
-import { Slots } from "./slots.ts";
+import { type SlotLimits, Slots } from "./slots.ts";
 import type { WorkerTimings } from "./timings.ts";
 import { planFor, type Plan } from "./wanted.ts";
 
@@ -50,8 +50,12 @@ export class Books {
     return this.program.automations.find(({ manifest }) => manifest.name === name);
   }
 
-  stuckMs(automation: string): number {
-    const seconds = this.automation(automation)?.manifest.stuckSeconds;
-    return seconds === undefined ? this.timings.stuckMs : seconds * 1000;
+  limits(automation: string): SlotLimits {
+    const manifest = this.automation(automation)?.manifest;
+    const seconds = manifest?.stuckSeconds;
+    const finishes = manifest?.kind === "batch";
+    // A task has a timeout of its own.
+    const otherwise = finishes ? Number.POSITIVE_INFINITY : this.timings.stuckMs;
+    return { stuckMs: seconds === undefined ? otherwise : seconds * 1000, finishes };
   }
 }

@@ -3,11 +3,11 @@ import { pathToFileURL } from "node:url";
 import { currentSlot } from "../automation/current-slot.ts";
 import { SlotHost } from "../automation/slot-host.ts";
 import { isStoreLost } from "../automation/store-lost.ts";
-import { traceOf } from "../automation/slot-run.ts";
+import { traceOf } from "../automation/trace.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
-import { markedLease, markSlot } from "./flight-mark.ts";
+import { flightMarks, markedLease } from "./flight-mark.ts";
 
 /** Exit codes of a child; the supervisor reads the message, these are for people who look at processes. */
 const UNFIT = 78;
@@ -38,7 +38,7 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
 // `process.exit` in user code says nothing; but here it is still known whose code it was.
 process.on("exit", () => {
   const slotId = currentSlot();
-  if (slotId !== null) markSlot(slotId);
+  if (slotId !== null) flightMarks.slot(slotId);
 });
 
 let host: SlotHost | undefined;
@@ -65,9 +65,11 @@ async function begin(init: HostInit): Promise<void> {
       automation,
       store,
       worker: init.worker,
+      holder: init.holder,
+      leaseMs: init.leaseMs,
       say,
       onClosed,
-      mark: markSlot,
+      marks: flightMarks,
       leasedUntil: markedLease,
     });
     say({ type: "ready" });

@@ -38,9 +38,9 @@ export function heal(
   random: () => number = Math.random,
 ): Heal {
   const history = [record, ...health.history].slice(0, HISTORY);
-  // Somebody else's fault, or a run that came to its end in good order: back at once, or after the shortest pause.
+  // Somebody else's fault, or a run that came to its end in good order, or a task's: back at once, or after the shortest pause.
   if (record.collateral) return { health: { ...health, history }, retryInMs: 0 };
-  if (record.cause === "store-lost") {
+  if (record.cause === "store-lost" || record.cause === "task-timeout") {
     return { health: { ...health, history }, retryInMs: settings.backoffBaseMs };
   }
 

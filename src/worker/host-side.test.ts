@@ -21,6 +21,7 @@ const program: Program = {
         version: "v1",
         configSchema: null,
         output: null,
+        tasks: null,
         stateSchema: null,
         uses: {},
         liveConfig: false,
@@ -41,7 +42,14 @@ function worker() {
   const runtime: Runtime = {
     start: (_, onMessage) => {
       hear = onMessage;
-      return { pid: 1, tell: (message) => void told.push(message), kill: () => undefined };
+      const flight = () => ({ lastSlot: null, tasks: [] });
+      return {
+        pid: 1,
+        holder: "i.1",
+        flight,
+        tell: (message) => void told.push(message),
+        kill: () => undefined,
+      };
     },
     close: () => Promise.resolve(),
   };
@@ -77,6 +85,7 @@ function worker() {
     turns: { mayMove: () => new Set(), ask: () => undefined, end: () => undefined },
     log: SILENT,
     started: () => undefined,
+    lost: () => undefined,
     ended: () => undefined,
   });
   const claimed = (...leases: HeldLease[]) => {

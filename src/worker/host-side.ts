@@ -6,7 +6,8 @@ import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus } from "../protocol/status.ts";
 import { blame } from "./blame.ts";
 import type { Books } from "./books.ts";
-import { Hosts, type HostEnd } from "./hosts.ts";
+import { Hosts, type HostEnd, type TaskHost } from "./hosts.ts";
+import { lostTasks, type LostTasks } from "./lost-tasks.ts";
 import { reconcile, type Action } from "./reconcile.ts";
 import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
@@ -22,6 +23,8 @@ export interface HostSideParts {
   turns: Pick<Turns, "mayMove" | "ask" | "end">;
   log: Log;
   started: (slot: SlotRef) => void;
+  /** A host that claims tasks has ended, with what it held. */
+  lost: (tasks: LostTasks) => void;
   /** A run has ended; `health` is given where it needed healing. */
   ended: (slot: SlotRef, end: SlotEnd, health: SlotHealth | undefined) => void;
 }
@@ -73,6 +76,8 @@ export class HostSide {
     const now = monotonicMs();
     this.#parts.books.leases.dropUnsure(now);
     for (const key of this.#hosts.due(now)) this.#nextEpoch(key);
+    for (const { key, flight } of this.#hosts.silent(now))
+      this.#parts.books.slots.silent(key, flight, now, machineMs() - now);
     this.act();
   }
 
@@ -83,7 +88,7 @@ export class HostSide {
     const { wanted, unwanted, awaited } = books.plan();
     for (const key of this.#lingering(now)) awaited.add(key);
     const { draining } = books.member;
-    const slots = books.slots.actual(now, (automation) => books.stuckMs(automation));
+    const slots = books.slots.actual(now, (automation) => books.limits(automation));
     for (const slot of slots) {
       if (!books.leases.has(slot)) unwanted.set(slotKey(slot), draining ? "drain" : "lease-lost");
     }
@@ -118,6 +123,24 @@ export class HostSide {
     if (gap < FROZEN_MS) return;
     this.#hosts.forgive(gap);
     this.#parts.books.slots.forgive(gap);
+  }
+
+  /** Tells slots that finish their tasks to do so no longer. Answers how many there are. */
+  interrupt(): number {
+    const { slots } = this.#parts.books;
+    let told = 0;
+    for (const { key } of this.#hosts.takers()) {
+      for (const { slotId } of slots.on(key)) {
+        this.#hosts.tell(key, { type: "stop", slotId, reason: "drain", now: true });
+        told += 1;
+      }
+    }
+    return told;
+  }
+
+  /** The hosts that claim tasks. */
+  takers(): readonly TaskHost[] {
+    return this.#hosts.takers();
   }
 
   killAll(): void {
@@ -232,7 +255,7 @@ export class HostSide {
         return log[message.level](message.message, message.fields);
       case "activity":
         for (const activity of message.slots) {
-          this.#hosts.turned(host, books.slots.active(at(activity.slotId), activity, now));
+          this.#hosts.turned(host, books.slots.active(at(activity.slotId), activity, now, machineMs() - now));
         }
         return;
       case "running":
@@ -277,6 +300,13 @@ export class HostSide {
       const ids = slots.map((slot) => slot.slotId);
       log.error(`the process of "${end.automation}" has ended`, { cause, slots: ids, error });
     }
+    const lost = lostTasks(end, {
+      guilty,
+      error,
+      draining: books.member.draining,
+      stopReasonOf: (slotId) => books.slots.stopReasonOf({ automation: end.automation, slotId }),
+    });
+    if (lost !== undefined) this.#parts.lost(lost);
     const { code: exitCode, signal } = end.exit;
     for (const slot of slots) {
       const collateral = guilty.length > 0 && !guilty.includes(slot.slotId);

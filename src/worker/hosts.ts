@@ -1,7 +1,8 @@
 import { backoffMs } from "../internal/backoff.ts";
 import type { FromHost, HostVitals, ToHost } from "../protocol/host.ts";
-import type { RecycleLimits } from "../protocol/manifest.ts";
+import type { Manifest, RecycleLimits } from "../protocol/manifest.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
+import type { Flight } from "./flight-mark.ts";
 import type { ActualHost, KillCause } from "./reconcile.ts";
 import type { Host, HostExit, Runtime } from "./runtime.ts";
 
@@ -9,11 +10,14 @@ import type { Host, HostExit, Runtime } from "./runtime.ts";
 const RETRY = { baseMs: 1000, capMs: 60_000, jitter: 0.2 };
 /** Above so many times its soft limit a host's memory is not waited for. */
 const HARD_MEMORY = 1.5;
+const SILENT_MS = 1500;
 
 interface Entry {
   key: string;
   state: ActualHost["state"];
   automation: string;
+  /** Of a batch automation. */
+  tasks: Manifest["tasks"];
   host: Host;
   startedAt: number;
   /** The last sign of life. */
@@ -22,7 +26,9 @@ interface Entry {
   iterations: number;
   limits: RecycleLimits;
   /** What the host said of its own end, before it ended. */
-  lastWords: { error: string; slotId: number | null; uncaught: "user code" | "store lost" | null } | undefined;
+  lastWords:
+    | { error: string; slotId: number | null; uncaught: "user code" | "store lost" | null }
+    | undefined;
   /** Why it was killed by its supervisor. */
   killedFor: KillCause | undefined;
   slotCount: number;
@@ -31,11 +37,22 @@ interface Entry {
 export interface HostEnd {
   key: string;
   automation: string;
+  tasks: Manifest["tasks"];
+  /** Under which name it claimed tasks. */
+  holder: string;
   /** It was told to close and did. */
   orderly: boolean;
   exit: HostExit;
   lastWords: Entry["lastWords"];
   killedFor: KillCause | undefined;
+}
+
+/** A host that claims tasks of a queue. */
+export interface TaskHost {
+  key: string;
+  tasks: NonNullable<Manifest["tasks"]>;
+  holder: string;
+  tell(message: ToHost): void;
 }
 
 export interface HostLimits {
@@ -98,6 +115,22 @@ export class Hosts {
     return entry && { pid: entry.host.pid, vitals: entry.vitals, quietMs: (now) => now - entry.heardAt };
   }
 
+  /** Those that say nothing, though they give a sign of life twice a second as long as their loop turns. */
+  silent(now: number): { key: string; flight: Flight }[] {
+    return [...this.#entries.values()]
+      .filter(({ state, heardAt, tasks }) => state === "ready" && tasks !== null && now - heardAt > SILENT_MS)
+      .map(({ key, host }) => ({ key, flight: host.flight() }));
+  }
+
+  /** Those that claim tasks. */
+  takers(): TaskHost[] {
+    return [...this.#entries.values()].flatMap(({ key, tasks, host }) =>
+      tasks === null
+        ? []
+        : [{ key, tasks, holder: host.holder, tell: (message: ToHost) => host.tell(message) }],
+    );
+  }
+
   /** Keys of hosts that have reached a limit of their automation and are to be replaced. */
   due(now: number): string[] {
     return [...this.#entries.values()]
@@ -110,6 +143,7 @@ export class Hosts {
     const entry: Entry = {
       key,
       automation: manifest.name,
+      tasks: manifest.tasks,
       state: "starting",
       startedAt: now(),
       heardAt: now(),
@@ -202,14 +236,14 @@ export class Hosts {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    const { lastWords, killedFor, automation } = entry;
+    const { lastWords, killedFor, automation, tasks, host } = entry;
     const orderly = entry.state === "closing" && exit.code === 0;
     if (entry.state === "starting") {
       const count = (this.#failures.get(key)?.count ?? 0) + 1;
       const error = lastWords?.error ?? killedFor ?? endingOf(exit);
       this.#failures.set(key, { count, retryAt: now + backoffMs(count, RETRY), error });
     }
-    this.#ended({ key, automation, orderly, exit, lastWords, killedFor });
+    this.#ended({ key, automation, tasks, holder: host.holder, orderly, exit, lastWords, killedFor });
   }
 }
 

@@ -1,12 +1,14 @@
 import { pathToFileURL } from "node:url";
 import type { Automation } from "../automation/definition.ts";
 import { SlotHost } from "../automation/slot-host.ts";
-import { traceOf } from "../automation/slot-run.ts";
+import { traceOf } from "../automation/trace.ts";
 import type { ToHost } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
 import type { Store } from "../store/store.ts";
 import { findAutomation } from "./find-automation.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Flight } from "./flight-mark.ts";
+import { holderOf, type Runtime } from "./runtime.ts";
+import type { TaskMark } from "./task-marks.ts";
 
 /**
  * Runs slots in this very process: for tests, for embedding, and for `sqlite::memory:`, which no other process can share.
@@ -14,19 +16,23 @@ import type { Runtime } from "./runtime.ts";
  */
 export function inlineRuntime(
   store: Store,
-  worker: string,
+  link: { worker: string; incarnation: string; leaseMs: number },
   given: ReadonlyMap<string, Automation> = new Map(),
 ): Runtime {
+  let started = 0;
   return {
     start: (program, hear, exited) => {
+      const holder = holderOf(link.incarnation, (started += 1));
       let host: SlotHost | undefined;
       let over = false;
       let lastSlot: number | null = null;
+      const tasks = new Map<number, TaskMark>();
+      const flight = (): Flight => ({ lastSlot, tasks: [...tasks.values()] });
       const early: ToHost[] = [];
       const end = (code: number) => {
         if (over) return;
         over = true;
-        queueMicrotask(() => exited({ code, signal: null, lastSlot, stderr: "" }));
+        queueMicrotask(() => exited({ code, signal: null, flight: flight(), stderr: "" }));
       };
       const begin = async () => {
         // As with a process, nothing is heard of a host before `start` has returned it.
@@ -36,11 +42,21 @@ export function inlineRuntime(
         host = new SlotHost({
           automation,
           store,
-          worker,
+          worker: link.worker,
+          holder,
+          leaseMs: link.leaseMs,
           say: (message) => !over && hear(message),
           onClosed: () => end(0),
-          mark: (slotId) => {
-            lastSlot = slotId;
+          marks: {
+            slot: (slotId) => {
+              lastSlot = slotId;
+            },
+            task: (slotId, task, all) => {
+              tasks.delete(slotId);
+              if (task === null) return;
+              lastSlot = slotId;
+              tasks.set(slotId, { slotId, seq: 0, ...task, tasks: all });
+            },
           },
         });
         hear({ type: "ready" });
@@ -52,6 +68,8 @@ export function inlineRuntime(
       });
       return {
         pid: null,
+        holder,
+        flight,
         tell: (message) => (host === undefined ? void early.push(message) : host.hear(message)),
         kill: () => {
           // Code cannot be ended from outside here, but nothing of it reaches the store any more.

@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { messageOf } from "../errors.ts";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
-import { FlightMark } from "./flight-mark.ts";
+import { FlightMark, NOTHING } from "./flight-mark.ts";
 import { MARK, markOf, reap, startReaper } from "./reap.ts";
-import type { Host, HostExit, Runtime } from "./runtime.ts";
+import { holderOf, type Host, type HostExit, type Runtime } from "./runtime.ts";
 
 /** Fleet's own secrets: user code must not see them. The store's address reaches the child by IPC. */
 const OWN_SECRETS = new Set(["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"]);
@@ -40,7 +40,7 @@ const CHILD = fileURLToPath(new URL("./child-main.js", import.meta.url));
  * loop is blocked) the reaper ends it. What it started goes with it, also what has left its group: see `reap.ts`.
  */
 export function processRuntime(
-  link: Omit<HostInit, "type" | "automation" | "module">,
+  link: Omit<HostInit, "type" | "automation" | "module" | "holder">,
   incarnation: string,
 ): Runtime {
   const reaper = startReaper(incarnation);
@@ -53,7 +53,7 @@ export function processRuntime(
       try {
         flight = new FlightMark();
       } catch (error) {
-        return stillborn(error, hear, exited);
+        return stillborn(error, hear, exited, holderOf(incarnation, number));
       }
       const child = fork(CHILD, [program.manifest.name], {
         detached: true,
@@ -69,14 +69,14 @@ export function processRuntime(
       const end = (code: number | null, signal: string | null) => {
         if (over) return;
         over = true;
-        const lastSlot = flight.read();
+        const last = flight.read();
         flight.close();
         killGroup(child);
         const done = reap(incarnation, number)
           .catch(() => undefined)
           // What it wrote last may still be on its way; whoever else held the other end is gone.
           .then(() => Promise.race([closed, delay(LAST_WORDS_MS)]))
-          .then(() => exited({ code, signal, lastSlot, stderr: stderr() }));
+          .then(() => exited({ code, signal, flight: last, stderr: stderr() }));
         reaping.add(done);
         void done.finally(() => reaping.delete(done));
       };
@@ -91,11 +91,14 @@ export function processRuntime(
         type: "init",
         automation: program.manifest.name,
         module: program.module,
+        holder: holderOf(incarnation, number),
         ...link,
       };
       send(init);
       return {
         pid: child.pid ?? null,
+        holder: holderOf(incarnation, number),
+        flight: () => flight.read(),
         tell: (message) => {
           if (message.type === "leases") flight.leases(message.until);
           send(message);
@@ -118,12 +121,13 @@ function stillborn(
   error: unknown,
   hear: (message: FromHost) => void,
   exited: (exit: HostExit) => void,
+  holder: string,
 ): Host {
   setImmediate(() => {
     hear({ type: "unfit", error: `a process could not be started: ${messageOf(error)}` });
-    exited({ code: 1, signal: null, lastSlot: null, stderr: "" });
+    exited({ code: 1, signal: null, flight: NOTHING, stderr: "" });
   });
-  return { pid: null, tell: () => undefined, kill: () => undefined };
+  return { pid: null, holder, flight: () => NOTHING, tell: () => undefined, kill: () => undefined };
 }
 
 /** The worker's environment without Fleet's own secrets, or only what the automation names. */

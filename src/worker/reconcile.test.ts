@@ -42,6 +42,9 @@ const actualSlot = (change: Partial<ActualSlot> = {}): ActualSlot => ({
   blockedFor: null,
   build: change.version ?? "v1",
   stuck: false,
+  finishes: false,
+  stopReason: null,
+  overdue: false,
   starting: false,
   ...change,
 });

@@ -8,6 +8,8 @@
  *   automation never loses all its slots together. A version that cannot be loaded so costs nothing that runs.
  * - A slot is taken down for such a move only while its automation is in `mayMove`: the fleet gives turns, so that workers do not all
  *   do so at the same time. A turn is asked for once the replacement is ready, and given back when nothing is down any more.
+ * - A slot that runs tasks (`finishes`) finishes its task before it stops, however long that takes: the task's own timeout limits it. So it
+ *   needs no turn to move, as nothing is taken down.
  * - A slot without progress is told to stop; where it does not, or where its host's event loop is blocked, the host is killed.
  */
 import type { StopReason } from "../automation/context.ts";
@@ -42,6 +44,12 @@ export interface ActualSlot extends SlotRef {
   starting: boolean;
   /** No progress for longer than its limit. */
   stuck: boolean;
+  /** Told to stop, it first finishes what it has begun. */
+  finishes: boolean;
+  /** Why it was told to stop. */
+  stopReason: StopReason | null;
+  /** Its task still runs, long after its timeout. */
+  overdue: boolean;
   /** When it was told to stop. */
   stoppingSince: number;
   /** Not before then is it started again. */
@@ -57,7 +65,7 @@ export interface ActualHost {
   doomed: KillCause | null;
 }
 
-export type KillCause = "loop-blocked" | "memory" | "would-not-stop" | "start-timeout";
+export type KillCause = "loop-blocked" | "memory" | "would-not-stop" | "start-timeout" | "task-timeout";
 
 export type Action =
   | { do: "start-host"; host: string; automation: string }
@@ -110,7 +118,7 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   for (const slot of input.slots) {
     if (slot.state === "idle" || slot.host === null) continue;
     needed.add(slot.host);
-    if (slot.state === "stopping" || slot.starting) down.add(slot.automation);
+    if (!slot.finishes && (slot.state === "stopping" || slot.starting)) down.add(slot.automation);
   }
 
   const startHost = (slot: WantedSlot, host: string) => {
@@ -134,10 +142,15 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   }
 
   for (const [key, slot] of actual) {
-    if (slot.state !== "running" || slot.host === null || killed.has(slot.host)) continue;
+    if (slot.state === "idle" || slot.host === null || killed.has(slot.host)) continue;
     const { host } = slot;
     const target = wanted.get(key);
-    if (target === undefined) {
+    if (slot.state === "stopping") {
+      const lost =
+        target === undefined ? input.unwanted.get(key) === "lease-lost" : target.token !== slot.token;
+      // It may run elsewhere by now: no task is finished any more.
+      if (lost && takesItsTime(slot)) actions.push({ do: "stop", host, slot, reason: "lease-lost" });
+    } else if (target === undefined) {
       actions.push({ do: "stop", host, slot, reason: input.unwanted.get(key) ?? "scaled" });
     } else if (target.token !== slot.token) {
       actions.push({ do: "stop", host, slot, reason: "lease-lost" });
@@ -147,15 +160,15 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
       const next = hostKeyOf(target);
       // The replacement must stay while any slot is still to come over.
       needed.add(next);
-      if (down.has(slot.automation) || moving.has(slot.automation)) continue;
+      if (!slot.finishes && (down.has(slot.automation) || moving.has(slot.automation))) continue;
       moving.add(slot.automation);
       startHost(target, next);
       if (hosts.get(next)?.state !== "ready") continue;
-      if (!input.mayMove.has(slot.automation)) {
+      if (!slot.finishes && !input.mayMove.has(slot.automation)) {
         actions.push({ do: "ask-turn", automation: slot.automation });
         continue;
       }
-      down.add(slot.automation);
+      if (!slot.finishes) down.add(slot.automation);
       actions.push({
         do: "stop",
         host,
@@ -185,11 +198,18 @@ function killings(input: ReconcileInput, now: number): Map<string, { cause: Kill
   for (const host of input.hosts)
     if (host.doomed !== null) killed.set(host.key, { cause: host.doomed, slots: [] });
   for (const slot of input.slots) {
-    if (slot.state !== "stopping" || slot.host === null || now - slot.stoppingSince <= input.stopGraceMs)
-      continue;
-    const entry = killed.get(slot.host) ?? { cause: "would-not-stop" as const, slots: [] };
+    const slow =
+      slot.state === "stopping" && !takesItsTime(slot) && now - slot.stoppingSince > input.stopGraceMs;
+    if (slot.host === null || (!slow && !slot.overdue)) continue;
+    const cause: KillCause = slot.overdue ? "task-timeout" : "would-not-stop";
+    const entry = killed.get(slot.host) ?? { cause, slots: [] };
     entry.slots.push({ automation: slot.automation, slotId: slot.slotId });
     killed.set(slot.host, entry);
   }
   return killed;
+}
+
+/** It was told to stop and finishes its task. Not so where it must not, or was told because that does not get on. */
+function takesItsTime({ finishes, stopReason }: ActualSlot): boolean {
+  return finishes && stopReason !== "lease-lost" && stopReason !== "stuck";
 }

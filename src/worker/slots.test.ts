@@ -36,11 +36,13 @@ const end = (cause: HealCause | null, more: Partial<SlotEnd> = {}): SlotEnd => (
   ...more,
 });
 
+const limits = (stuckMs: number) => () => ({ stuckMs, finishes: false });
+
 function table() {
   const slots = new Slots(TIMINGS, (at) => at + 1000);
   slots.adopt({ ...SLOT, token: "1" }, undefined, 0);
   const shown = () => slots.statuses(() => undefined)[0];
-  const actual = () => slots.actual(0, () => 1e9)[0];
+  const actual = () => slots.actual(0, limits(1e9))[0];
   const run = (now: number) => {
     slots.run(wanted, 0, "a@v1#0.0", now);
     slots.running(SLOT, now);
@@ -159,13 +161,13 @@ describe("Slots", () => {
   it("sees a slot without progress, but not one that waits on purpose", () => {
     const { slots, run } = table();
     run(0);
-    const stuckAt = (now: number) => slots.actual(now, () => 1000)[0]?.stuck;
+    const stuckAt = (now: number) => slots.actual(now, limits(1000))[0]?.stuck;
     expect(stuckAt(900)).toBe(false);
     expect(stuckAt(1100)).toBe(true);
-    slots.active(SLOT, { slotId: 0, iterations: 1, quietMs: 200, waiting: false }, 1100);
+    slots.active(SLOT, { slotId: 0, iterations: 1, quietMs: 200, waiting: false, task: null }, 1100, 0);
     expect(stuckAt(1800)).toBe(false);
     expect(stuckAt(1950)).toBe(true);
-    slots.active(SLOT, { slotId: 0, iterations: 1, quietMs: 5000, waiting: true }, 2000);
+    slots.active(SLOT, { slotId: 0, iterations: 1, quietMs: 5000, waiting: true, task: null }, 2000, 0);
     expect(stuckAt(90_000)).toBe(false);
   });
 
@@ -180,7 +182,7 @@ describe("Slots", () => {
   it("adds up iterations over runs and tells what a report adds", () => {
     const { slots, run, shown } = table();
     const active = (iterations: number) =>
-      slots.active(SLOT, { slotId: 0, iterations, quietMs: 0, waiting: false }, 0);
+      slots.active(SLOT, { slotId: 0, iterations, quietMs: 0, waiting: false, task: null }, 0, 0);
     run(0);
     expect(active(3)).toBe(3);
     expect(active(10)).toBe(7);
@@ -203,7 +205,7 @@ describe("a supervisor that stood still", () => {
   it("counts that time against no slot", () => {
     const { slots, run } = table();
     run(0);
-    const stuckAt = (now: number) => slots.actual(now, () => 1000)[0]?.stuck;
+    const stuckAt = (now: number) => slots.actual(now, limits(1000))[0]?.stuck;
     expect(stuckAt(5000)).toBe(true);
     slots.forgive(4500);
     expect(stuckAt(5000)).toBe(false);

@@ -1,14 +1,15 @@
 import type { StopReason } from "../automation/context.ts";
 import { HEALTHY, type HealCause, type HealRecord, type SlotHealth } from "../protocol/health.ts";
-import type { RunOutcome, SlotActivity } from "../protocol/host.ts";
+import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotState, SlotStatus } from "../protocol/status.ts";
 import type { HeldLease } from "../store/store.ts";
+import type { Flight } from "./flight-mark.ts";
 import { heal, reconsider } from "./heal.ts";
 import { blockKeyOf, type ActualSlot, type WantedSlot } from "./reconcile.ts";
 import type { WorkerTimings } from "./timings.ts";
 
-interface Entry extends Omit<ActualSlot, "stuck"> {
+interface Entry extends Omit<ActualSlot, "stuck" | "finishes" | "overdue"> {
   recycles: number;
   generation: number;
   startedAt: number;
@@ -21,12 +22,20 @@ interface Entry extends Omit<ActualSlot, "stuck"> {
   restarts: number;
   /** Whether the last run ended by itself: the next start then is a restart. */
   endedItself: boolean;
-  /** Why it was told to stop. */
-  stopReason: StopReason | null;
+  /** The task that it runs, as last heard: since when (by the supervisor's clock), and for how long by then. */
+  task: (SlotTask & { since: number; ranMs: number }) | null;
   health: SlotHealth;
   reason: string | null;
   shown: SlotState;
   since: number;
+}
+
+/** What an automation asks of its slots. */
+export interface SlotLimits {
+  /** A slot without progress for so long is stopped. */
+  stuckMs: number;
+  /** Told to stop, its slots finish what they have begun. */
+  finishes: boolean;
 }
 
 /** How a run came to its end, as the supervisor knows it. */
@@ -54,12 +63,19 @@ export class Slots {
     this.#toStoreTime = toStoreTime;
   }
 
-  actual(now: number, stuckMsOf: (automation: string) => number): ActualSlot[] {
-    return [...this.#entries.values()].map((entry) => ({
-      ...entry,
-      stuck:
-        entry.state === "running" && !entry.waiting && now - entry.progressAt > stuckMsOf(entry.automation),
-    }));
+  actual(now: number, limitsOf: (automation: string) => SlotLimits): ActualSlot[] {
+    return [...this.#entries.values()].map((entry) => {
+      const { stuckMs, finishes } = limitsOf(entry.automation);
+      const { task } = entry;
+      const longest =
+        task === null || task.timeoutMs === 0 ? Infinity : task.timeoutMs + this.#timings.taskGraceMs;
+      return {
+        ...entry,
+        stuck: entry.state === "running" && !entry.waiting && now - entry.progressAt > stuckMs,
+        finishes,
+        overdue: task !== null && task.ranMs > longest,
+      };
+    });
   }
 
   busy(): number {
@@ -115,6 +131,7 @@ export class Slots {
       restarts: before?.restarts ?? 0,
       endedItself: false,
       stopReason: null,
+      task: null,
       health: known,
       reason: "waiting for its process",
       shown: "starting",
@@ -179,16 +196,32 @@ export class Slots {
     if (entry !== undefined) Object.assign(entry, { configKey, generation });
   }
 
-  /** Takes in a sign of life; answers how many turns it adds. */
-  active(slot: SlotRef, activity: SlotActivity, now: number): number {
+  /** Takes in a sign of life; answers how many turns it adds. `ahead`: the machine's monotonic clock minus this process's own. */
+  active(slot: SlotRef, activity: SlotActivity, now: number, ahead: number): number {
     const entry = this.#entries.get(slotKey(slot));
     if (entry === undefined) return 0;
     const turns = Math.max(0, activity.iterations - entry.runIterations);
     entry.iterations += turns;
     entry.runIterations = activity.iterations;
     entry.waiting = activity.waiting;
+    this.#runs(entry, activity.task, now, ahead);
     entry.progressAt = activity.waiting ? now : Math.max(entry.progressAt, now - activity.quietMs);
     return turns;
+  }
+
+  /** A host says nothing: of its slots only the one that ran last can run, with what stands in the flight mark. */
+  silent(host: string, flight: Flight, now: number, ahead: number): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.host !== host) continue;
+      const mark = flight.tasks.find(({ slotId }) => slotId === entry.slotId);
+      const [first] = mark?.tasks ?? [];
+      const runs = mark !== undefined && first !== undefined && flight.lastSlot === entry.slotId;
+      this.#runs(entry, runs ? { ...mark, ...first, count: mark.tasks.length } : null, now, ahead);
+    }
+  }
+
+  stopReasonOf(slot: SlotRef): StopReason | null {
+    return this.#entries.get(slotKey(slot))?.stopReason ?? null;
   }
 
   /** Takes in the end of a run. Answers the slot's new health where that is to be kept. */
@@ -203,6 +236,7 @@ export class Slots {
       stoppingSince: 0,
       stopReason: null,
       waiting: false,
+      task: null,
     });
     if (end.outcome === "config-invalid") {
       entry.blockedFor = blockKeyOf(entry);
@@ -248,6 +282,12 @@ export class Slots {
         lastCause: last === undefined ? null : `${last.cause}${last.collateral ? " (collateral)" : ""}`,
         lastProgressAt: entry.state === "idle" ? null : Math.round(this.#toStoreTime(entry.progressAt)),
         waiting: entry.waiting,
+        task: entry.task && {
+          id: entry.task.id,
+          attempt: entry.task.attempts + 1,
+          count: entry.task.count,
+          since: Math.round(this.#toStoreTime(entry.task.since)),
+        },
         reason: entry.reason,
         pid: host?.pid ?? null,
         memoryMb: host?.memoryMb ?? 0,
@@ -283,6 +323,11 @@ export class Slots {
     return health;
   }
 
+  #runs(entry: Entry, task: SlotTask | null, now: number, ahead: number): void {
+    const since = (task?.startedAt ?? 0) - ahead;
+    entry.task = task && { ...task, since, ranMs: now - since };
+  }
+
   #show(entry: Entry, now: number, shown: SlotState, reason: string | null): void {
     if (shown !== entry.shown) entry.since = now;
     entry.shown = shown;
@@ -292,7 +337,7 @@ export class Slots {
 
 /** A cause that is one whether or not the slot had been told to stop. */
 function isFault(cause: HealCause): boolean {
-  return cause === "would-not-stop" || cause === "loop-blocked";
+  return cause === "would-not-stop" || cause === "loop-blocked" || cause === "task-timeout";
 }
 
 function wordsOf({ cause, collateral }: HealRecord): string {

@@ -20,6 +20,8 @@ export interface StoreSideParts {
   log: Log;
   /** What to report of the slots. */
   statuses: () => SlotStatus[];
+  /** Told that the store came back empty. */
+  emptied: () => Promise<void>;
   /** Told that something may have to be done now: the view, the leases or the program changed. */
   changed: () => void;
 }
@@ -159,6 +161,7 @@ export class StoreSide {
     }
     await this.#reseed(await this.#parts.store.registry.view());
     await applyDeploy(this.#parts.store.registry, books.program, log);
+    await this.#parts.emptied();
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }
 

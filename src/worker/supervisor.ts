@@ -14,6 +14,7 @@ import { Membership } from "./membership.ts";
 import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
 import { StoreSide } from "./store-side.ts";
+import { TaskKeeper } from "./task-keeper.ts";
 import type { WorkerTimings } from "./timings.ts";
 import { Turns } from "./turns.ts";
 
@@ -24,6 +25,8 @@ const GUARD_MS = 100;
  * of the process costs, a worker is gone 2 s after its deadline.
  */
 const LEAVE_MS = 1500;
+/** How long tasks may take to end once they are interrupted, at the deadline of a drain. */
+const INTERRUPT_MS = 1000;
 /** How much of that is left for signing off, however long killing took. */
 const SIGN_OFF_MS = 500;
 
@@ -47,6 +50,7 @@ export class Supervisor {
   readonly #books: Books;
   readonly #storeSide: StoreSide;
   readonly #hostSide: HostSide;
+  readonly #keeper: TaskKeeper;
   readonly #events: Events;
   #guard: ReturnType<typeof setInterval> | undefined;
 
@@ -59,12 +63,19 @@ export class Supervisor {
     this.#events = eventBus({ store: store.events, source: worker.id, own: true });
     const changed = () => this.#hostSide.act();
     const turns = new Turns({ registry: store.registry, books, log, changed });
+    this.#keeper = new TaskKeeper({
+      queues: store.queues,
+      books,
+      log,
+      hosts: () => this.#hostSide.takers(),
+    });
     this.#hostSide = new HostSide({
       books,
       runtime,
       turns,
       log,
       started: (slot) => this.#announce("fleet.slot.started", this.#about(slot)),
+      lost: (tasks) => this.#keeper.lost(tasks),
       ended: (slot, end, health) => this.#onEnded(slot, end, health),
     });
     this.#storeSide = new StoreSide({
@@ -72,6 +83,7 @@ export class Supervisor {
       books,
       turns,
       log,
+      emptied: () => this.#keeper.declareAnew(),
       statuses: () => this.#hostSide.statuses(),
       changed,
     });
@@ -86,6 +98,7 @@ export class Supervisor {
     if (this.#guard !== undefined) return;
     this.#guard = setInterval(() => this.#hostSide.guard(), GUARD_MS);
     this.#storeSide.start();
+    this.#keeper.start();
     this.#announce("fleet.worker.online", { worker: this.#books.member.id, host: hostname() });
   }
 
@@ -104,16 +117,25 @@ export class Supervisor {
     void member.announce().catch(() => undefined);
     await this.#hostSide.untilSettled(deadlineMs);
     const forced = this.#hostSide.hosts > 0;
+    if (forced && this.#hostSide.interrupt() > 0) {
+      log.warn("the drain's deadline has passed: interrupting tasks");
+      await this.#hostSide.untilSettled(INTERRUPT_MS);
+    }
     const until = monotonicMs() + LEAVE_MS;
-    if (forced) {
+    if (this.#hostSide.hosts > 0) {
       log.warn("the drain's deadline has passed: killing what still runs", { slots: slots.busy() });
       this.#hostSide.killAll();
       await this.#hostSide.untilSettled(LEAVE_MS - SIGN_OFF_MS);
     }
     clearInterval(this.#guard);
-    const leaving = this.#storeSide.leave().then(() => this.#sayGoodbye());
+    // Tasks first: without a worker that leaves in good order they come back only when their claims expire.
+    const leaving = this.#keeper
+      .stop()
+      .then(() => this.#storeSide.leave())
+      .then(() => this.#sayGoodbye());
     const left = Math.max(SIGN_OFF_MS, until - monotonicMs());
     await Promise.race([leaving, new Promise((resolve) => setTimeout(resolve, left).unref())]);
+    this.#keeper.giveUp();
     await runtime.close();
     return forced;
   }

@@ -9,6 +9,8 @@ export interface WorkerTimings {
   leaseMs: number;
   /** How long a slot may take to end before its process is killed. */
   stopGraceMs: number;
+  /** How long a task may go on after its timeout, when its signal has aborted, before its process is killed. */
+  taskGraceMs: number;
   /** First delay before a slot that ended starts again; doubles with each failure. */
   backoffBaseMs: number;
   backoffCapMs: number;
@@ -32,6 +34,7 @@ export const DEFAULT_TIMINGS: WorkerTimings = {
   beatMs: 1000,
   leaseMs: 10_000,
   stopGraceMs: 10_000,
+  taskGraceMs: 5000,
   backoffBaseMs: 1000,
   backoffCapMs: 300_000,
   healthyMs: 600_000,
@@ -52,6 +55,7 @@ const RULES: OptionRules<WorkerTimings> = {
   beatMs: integer({ min: 50, max: 60_000 }),
   leaseMs: integer({ min: 500, max: 600_000 }),
   stopGraceMs: integer({ min: 0, max: 600_000 }),
+  taskGraceMs: integer({ min: 0, max: 600_000 }),
   backoffBaseMs: integer({ min: 1, max: 3_600_000 }),
   backoffCapMs: integer({ min: 1, max: 86_400_000 }),
   healthyMs: integer({ min: 1 }),

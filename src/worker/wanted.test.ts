@@ -12,6 +12,7 @@ const program: Program = {
         version: "v1",
         configSchema: null,
         output: null,
+        tasks: null,
         stateSchema: null,
         uses: {},
         liveConfig: true,

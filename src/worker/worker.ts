@@ -80,10 +80,19 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const runtime =
     options.inline === undefined && store.traits.multiProcess
       ? processRuntime(
-          { storeUrl: options.storeUrl, namespace: store.namespace, worker: worker.id },
+          {
+            storeUrl: options.storeUrl,
+            namespace: store.namespace,
+            worker: worker.id,
+            leaseMs: timings.leaseMs,
+          },
           info.incarnation,
         )
-      : inlineRuntime(store, worker.id, options.inline);
+      : inlineRuntime(
+          store,
+          { worker: worker.id, incarnation: info.incarnation, leaseMs: timings.leaseMs },
+          options.inline,
+        );
   const supervisor = new Supervisor({ store, worker, program, runtime, timings, log });
   supervisor.start();
   let drained: Promise<{ forced: boolean }> | undefined;

@@ -27,6 +27,7 @@ export function manifest(name: string): Manifest {
     version: "abc",
     configSchema: { type: "object", properties: {}, required: [], maximum: 1_781_234_567_890_123 },
     output: { stream: name, schema: {}, maxLength: 10, ttlSeconds: 0.5, maxPayloadBytes: 100 },
+    tasks: null,
     stateSchema: null,
     uses: { pop: [], publish: [{ kind: "topic", name: "t", schema: null }] },
     liveConfig: false,

@@ -1,0 +1,93 @@
+import type { Log } from "../internal/log.ts";
+import type { Context } from "./context.ts";
+import type { TaskRun } from "./task-run.ts";
+
+/** What all tasks of one run of a slot share. */
+export interface TaskScope {
+  /** The slot's own context. */
+  readonly slot: Context;
+  /** Its log, naming this task. */
+  log(taskId: string | null): Log;
+  /** The slot's context, with waits that end when `signal` aborts. */
+  withSignal(signal: AbortSignal): Context;
+}
+
+/**
+ * What the handler of one task gets: the slot's context, but for the signal and for all that waits, which belong to the task. Those are
+ * made when they are used: a handler that uses none of them costs nothing.
+ */
+export class TaskContext implements Context {
+  readonly #scope: TaskScope;
+  readonly #run: TaskRun;
+  #own: Context | undefined;
+  #log: Log | undefined;
+
+  constructor(scope: TaskScope, run: TaskRun) {
+    this.#scope = scope;
+    this.#run = run;
+  }
+
+  get #waiting(): Context {
+    return (this.#own ??= this.#scope.withSignal(this.#run.signal));
+  }
+
+  get signal(): Context["signal"] {
+    return this.#run.signal;
+  }
+
+  get automation(): Context["automation"] {
+    return this.#scope.slot.automation;
+  }
+  get slotId(): Context["slotId"] {
+    return this.#scope.slot.slotId;
+  }
+  get slotCount(): Context["slotCount"] {
+    return this.#scope.slot.slotCount;
+  }
+  get owns(): Context["owns"] {
+    return this.#scope.slot.owns;
+  }
+  get worker(): Context["worker"] {
+    return this.#scope.slot.worker;
+  }
+  get config(): Context["config"] {
+    return this.#scope.slot.config;
+  }
+  get log(): Context["log"] {
+    return (this.#log ??= this.#scope.log(this.#run.taskId));
+  }
+  get emit(): Context["emit"] {
+    return this.#scope.slot.emit;
+  }
+  get emitMany(): Context["emitMany"] {
+    return this.#scope.slot.emitMany;
+  }
+  get progress(): Context["progress"] {
+    return this.#scope.slot.progress;
+  }
+  get state(): Context["state"] {
+    return this.#scope.slot.state;
+  }
+
+  get stream(): Context["stream"] {
+    return this.#waiting.stream;
+  }
+  get queue(): Context["queue"] {
+    return this.#waiting.queue;
+  }
+  get submit(): Context["submit"] {
+    return this.#waiting.submit;
+  }
+  get call(): Context["call"] {
+    return this.#waiting.call;
+  }
+  get events(): Context["events"] {
+    return this.#waiting.events;
+  }
+  get loop(): Context["loop"] {
+    return this.#waiting.loop;
+  }
+  get sleep(): Context["sleep"] {
+    return this.#waiting.sleep;
+  }
+}

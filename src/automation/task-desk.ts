@@ -1,0 +1,404 @@
+import { isFleetError, messageOf } from "../errors.ts";
+import { backoffMs } from "../internal/backoff.ts";
+import { Throttle, type Log } from "../internal/log.ts";
+import { monotonicMs } from "../internal/timers.ts";
+import type { HeldTasks } from "../protocol/host.ts";
+import type { ClaimedTask, Settlement } from "../protocol/task.ts";
+import type { QueueStore, TurnResult } from "../store/queue-store.ts";
+import type { Watch } from "../store/store.ts";
+import { missing, strangers, type Held } from "./task-held.ts";
+import { type Outcome, RETURNED } from "./task-outcome.ts";
+import { meanRun, SOON_MS, tasksAhead, tasksToClaim } from "./task-prefetch.ts";
+
+/** Two, so that the next call is made while the answer of the last one is being worked on. */
+const CALLS = 2;
+const MOST_SETTLED = 1000;
+/** Bytes of results that travel in one call, about. */
+const MOST_BYTES = 1024 * 1024;
+/** How often timeouts, and tasks that nobody takes, are looked at while there are any. */
+const TICK_MS = SOON_MS;
+const RETRY = { baseMs: 50, capMs: 1000, jitter: 0.3 };
+/** A due time that has passed is looked at again no sooner than this. */
+const DUE_MS = 10;
+
+/** A slot as its desk sees it. */
+export interface DeskSlot {
+  /** What it has taken and not finished. */
+  tasks(): readonly ClaimedTask[];
+  /** Its claim of this task is lost, or somebody has cancelled it. */
+  abort(token: string, reason: "cancelled" | "lease-lost"): void;
+  /** Called on an interval while anything runs; answers whether the slot has something to look at. */
+  tick(): boolean;
+}
+
+interface Taker {
+  slot: DeskSlot;
+  wants: number;
+  give: (tasks: ClaimedTask[]) => void;
+}
+
+export interface TaskDeskParts {
+  store: QueueStore;
+  queue: string;
+  /** Writes the queue's settings, as their owner. */
+  declare: () => Promise<void>;
+  /** Who claims: this process, by an id that is never used again. */
+  holder: string;
+  worker: string;
+  leaseMs: number;
+  /** See `Demand`. */
+  limited: boolean;
+  log: Log;
+}
+
+/**
+ * What all slots of one process share that run tasks of one queue. Slots take tasks here and say how they ended; the desk gathers both
+ * into calls of `QueueStore.turn`. Delivery class of what it hands out: **at least once**.
+ *
+ * - A finished task's end is sent until the store has answered it, which is safe to repeat.
+ * - Tasks that no slot takes soon are given back.
+ * - While nothing is there it makes no calls: it is woken by the store's hints, by its supervisor (`tasks`), and when a task falls due.
+ */
+export class TaskDesk {
+  readonly #parts: TaskDeskParts;
+  readonly #slots = new Set<DeskSlot>();
+  /** Those of them that go on taking tasks. */
+  readonly #open = new Set<DeskSlot>();
+  readonly #takers: Taker[] = [];
+  /** Claimed, and no slot has them yet, oldest first; since when in order. */
+  #ready: ClaimedTask[] = [];
+  #readySince = 0;
+  /** Ends that the store has not answered yet; those of calls under way in `#sending`. */
+  readonly #ended: Settlement[] = [];
+  readonly #sending = new Set<readonly Settlement[]>();
+  #coming = 0;
+  #declaring: Promise<void> | undefined;
+  #failures = 0;
+  #pause: ReturnType<typeof setTimeout> | undefined;
+  #scheduled = false;
+  /** The last look found nothing, and nothing was heard since. */
+  #dry = false;
+  #hints = 0;
+  #meanRunMs: number | undefined;
+  #ticking = false;
+  #due: { at: number; timer: ReturnType<typeof setTimeout> } | undefined;
+  #watch: Watch | undefined;
+  /** Claims that the store has told of and nobody here knows, with the number of the last call that might still bring them. */
+  #strange = new Map<string, number>();
+  #lastCall = 0;
+  /** Numbers of the calls that have not been answered. */
+  readonly #calls = new Set<number>();
+  #closed: (() => void) | undefined;
+  readonly #trouble = new Throttle(5000);
+
+  constructor(parts: TaskDeskParts) {
+    this.#parts = parts;
+  }
+
+  join(slot: DeskSlot): void {
+    this.#slots.add(slot);
+    this.#open.add(slot);
+    const { store, queue, holder } = this.#parts;
+    this.#watch ??= store.watch(
+      { queue, taker: holder },
+      { onReady: () => this.#hint(), onTasks: (tasks) => this.#receive(tasks) },
+    );
+  }
+
+  leave(slot: DeskSlot): void {
+    this.dismiss(slot);
+    this.#slots.delete(slot);
+  }
+
+  /** Up to `most` tasks, at least one; none when the slot is dismissed meanwhile, or after `ms`. */
+  take(slot: DeskSlot, most: number, ms?: number): ClaimedTask[] | Promise<ClaimedTask[]> {
+    if (this.#ready.length > 0) return this.#handOut(most);
+    return new Promise((resolve) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const taker: Taker = {
+        slot,
+        wants: most,
+        give: (tasks) => {
+          clearTimeout(timer);
+          resolve(tasks);
+        },
+      };
+      if (ms !== undefined) timer = setTimeout(() => this.#dismissTaker(taker), ms);
+      this.#takers.push(taker);
+      this.#schedule();
+    });
+  }
+
+  /** It takes nothing any more. */
+  dismiss(slot: DeskSlot): void {
+    this.#open.delete(slot);
+    for (const taker of this.#takers.filter((waiting) => waiting.slot === slot)) this.#dismissTaker(taker);
+    this.#giveBackAbove(tasksAhead({ slots: this.#open.size, ...this.#pace() }));
+  }
+
+  /** A task that its slot has taken and will not start now: somebody else here may, or it is given back. */
+  putBack(tasks: readonly ClaimedTask[]): void {
+    if (this.#ready.length === 0) this.#readySince = monotonicMs();
+    this.#ready.unshift(...tasks);
+    this.#deliver();
+  }
+
+  /** How a task has ended; `ranMs` where it has run. */
+  ended(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
+    if (ranMs !== undefined) this.#meanRunMs = meanRun(this.#meanRunMs, ranMs);
+    this.#ended.push({ ...outcome, id: task.id, token: task.token });
+    this.#schedule();
+  }
+
+  /** What the store says this process holds, by way of its supervisor. */
+  hear({ held, at, ready, dueInMs }: HeldTasks): void {
+    if (ready > 0) this.#hint();
+    this.#dueIn(dueInMs);
+    const running = [...this.#slots].flatMap((slot) => slot.tasks().map((task) => ({ slot, task })));
+    const tokens = new Map(running.map(({ slot, task }) => [task.token, slot]));
+    const lost = new Set(missing([...tokens.keys(), ...this.#ready.map(({ token }) => token)], held, at));
+    for (const token of lost) tokens.get(token)?.abort(token, "lease-lost");
+    this.#ready = this.#ready.filter(({ token }) => !lost.has(token));
+    for (const { token, cancelling } of held) if (cancelling) this.#cancelled(token, tokens.get(token));
+    this.#giveBackStrange(held, tokens);
+  }
+
+  /** Looks at once: something may be there. */
+  #hint(): void {
+    this.#hints += 1;
+    this.#dry = false;
+    if (this.#takers.length > 0) this.#schedule();
+  }
+
+  /** Gives back what no slot has, and waits until the store has answered everything, at most as long as a lease. */
+  async close(): Promise<void> {
+    this.#giveBackAbove(0);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, this.#parts.leaseMs);
+      this.#closed = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#checkClosed();
+    });
+    clearTimeout(this.#pause);
+    clearTimeout(this.#due?.timer);
+    await this.#watch?.close();
+  }
+
+  /** Something began that `tick` must look at. */
+  arm(): void {
+    if (this.#ticking) return;
+    this.#ticking = true;
+    setTimeout(() => this.#tick(), TICK_MS).unref();
+  }
+
+  #tick(): void {
+    this.#ticking = false;
+    let busy = false;
+    for (const slot of this.#slots) busy = slot.tick() || busy;
+    if (this.#ready.length > 0 && monotonicMs() - this.#readySince >= SOON_MS) {
+      // They took longer than their like: hold none until it has become better.
+      this.#meanRunMs = Math.max(this.#meanRunMs ?? 0, SOON_MS);
+      this.#giveBackAbove(0);
+    }
+    if (busy || this.#ready.length > 0) this.arm();
+  }
+
+  #pace(): { meanRunMs: number | undefined; limited: boolean } {
+    return { meanRunMs: this.#meanRunMs, limited: this.#parts.limited };
+  }
+
+  #handOut(most: number): ClaimedTask[] {
+    this.#readySince = monotonicMs();
+    const tasks = this.#ready.splice(0, most);
+    this.#schedule();
+    return tasks;
+  }
+
+  #deliver(): void {
+    while (this.#ready.length > 0 && this.#takers.length > 0) {
+      const taker = this.#takers.shift() as Taker;
+      taker.give(this.#handOut(taker.wants));
+    }
+    if (this.#ready.length > 0) this.arm();
+  }
+
+  #receive(tasks: readonly ClaimedTask[]): void {
+    if (tasks.length === 0) return;
+    this.#readySince = monotonicMs();
+    this.#ready.push(...tasks);
+    this.#deliver();
+    if (this.#open.size === 0) this.#giveBackAbove(0);
+  }
+
+  #dismissTaker(taker: Taker): void {
+    const at = this.#takers.indexOf(taker);
+    if (at < 0) return;
+    this.#takers.splice(at, 1);
+    taker.give([]);
+  }
+
+  #giveBackAbove(most: number): void {
+    for (const task of this.#ready.splice(most)) this.ended(task, RETURNED);
+  }
+
+  #cancelled(token: string, slot: DeskSlot | undefined): void {
+    slot?.abort(token, "cancelled");
+    const at = this.#ready.findIndex((task) => task.token === token);
+    for (const task of at < 0 ? [] : this.#ready.splice(at, 1)) this.ended(task, { outcome: "cancelled" });
+  }
+
+  /**
+   * A claim that nobody here knows comes from a call whose answer was lost. It is given back once no call is under way any more that
+   * might bring it, and the store has told of it again.
+   */
+  #giveBackStrange(held: readonly Held[], running: ReadonlyMap<string, unknown>): void {
+    const known = new Set(running.keys());
+    for (const { token } of this.#ready) known.add(token);
+    for (const { token } of [...this.#ended, ...[...this.#sending].flat()]) known.add(token);
+    const before = this.#strange;
+    this.#strange = new Map();
+    for (const { id, token } of strangers(held, known)) {
+      const bringing = before.get(token);
+      if (bringing === undefined) this.#strange.set(token, this.#lastCall);
+      else if ([...this.#calls].some((call) => call <= bringing)) this.#strange.set(token, bringing);
+      else {
+        this.#ended.push({ id, token, ...RETURNED });
+        this.#schedule();
+      }
+    }
+  }
+
+  #dueIn(ms: number | null): void {
+    if (ms === null) return;
+    const at = monotonicMs() + Math.max(DUE_MS, ms);
+    if (this.#due !== undefined && this.#due.at <= at) return;
+    clearTimeout(this.#due?.timer);
+    const fire = () => {
+      this.#due = undefined;
+      this.#hint();
+    };
+    // A longer time is told again before it has passed.
+    const timer = setTimeout(fire, Math.min(at - monotonicMs(), 3_600_000));
+    timer.unref();
+    this.#due = { at, timer };
+  }
+
+  /** After the slots have done what they can at once: so all that they have to say travels together. */
+  #schedule(): void {
+    if (this.#scheduled || this.#pause !== undefined) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    while (this.#calls.size < CALLS && this.#pause === undefined) {
+      const claim = this.#closed === undefined ? this.#toClaim() : 0;
+      if (this.#ended.length === 0 && (claim === 0 || this.#dry)) break;
+      void this.#turn(this.#batch(), claim);
+    }
+    this.#checkClosed();
+  }
+
+  #toClaim(): number {
+    return tasksToClaim({
+      slots: this.#open.size,
+      wanted: this.#takers.reduce((sum, taker) => sum + taker.wants, 0),
+      held: this.#ready.length,
+      coming: this.#coming,
+      ...this.#pace(),
+    });
+  }
+
+  #batch(): Settlement[] {
+    let count = 0;
+    for (let bytes = 0; count < this.#ended.length && count < MOST_SETTLED && bytes < MOST_BYTES; count++) {
+      const one = this.#ended[count] as Settlement;
+      if (one.outcome === "completed") bytes += one.result?.length ?? 0;
+    }
+    return this.#ended.splice(0, count);
+  }
+
+  async #turn(settle: Settlement[], claim: number): Promise<void> {
+    const { store, queue, holder, worker, leaseMs } = this.#parts;
+    const hints = this.#hints;
+    const call = ++this.#lastCall;
+    this.#calls.add(call);
+    this.#coming += claim;
+    this.#sending.add(settle);
+    try {
+      await (this.#declaring ??= this.#parts.declare());
+      const idle = claim > 0 && this.#takers.length > 0;
+      const answer = await store.turn({
+        queue,
+        holder,
+        worker,
+        leaseMs,
+        settle,
+        claim,
+        ...(idle ? { idle } : {}),
+      });
+      this.#failures = 0;
+      this.#coming -= claim;
+      this.#sending.delete(settle);
+      this.#take(answer, settle, claim, hints);
+    } catch (error) {
+      this.#coming -= claim;
+      this.#sending.delete(settle);
+      this.#failed(error, settle);
+    } finally {
+      this.#calls.delete(call);
+      this.#schedule();
+    }
+  }
+
+  #take(answer: TurnResult, settle: readonly Settlement[], claim: number, hints: number): void {
+    const { tasks, ready } = answer;
+    // Where nothing came at all, there is nothing for this process, whatever there is for others.
+    if (claim > 0)
+      this.#dry = hints === this.#hints && (tasks.length === 0 || (tasks.length < claim && ready === 0));
+    else if (ready > 0) this.#dry = false;
+    this.#dueIn(answer.nextDueAt === null ? null : answer.nextDueAt - answer.now);
+    this.#receive(tasks);
+    const lost = settle.filter(
+      (one, at) => answer.settled[at] === "lease-lost" && one.outcome !== "returned",
+    );
+    if (lost.length === 0) return;
+    this.#trouble.pass(monotonicMs(), () =>
+      this.#parts.log.warn("the end of a task was not taken: its lease had ended, so it runs again", {
+        task: lost[0]?.id,
+        tasks: lost.length,
+      }),
+    );
+  }
+
+  #failed(error: unknown, settle: Settlement[]): void {
+    // Written anew before the next call, where that was what failed.
+    this.#declaring = undefined;
+    this.#ended.unshift(...settle);
+    // The store is not to be used any more: what is left is taken back with its lease.
+    if (isFleetError(error, "FLEET_CLOSED")) this.#ended.length = 0;
+    this.#failures += 1;
+    this.#trouble.pass(monotonicMs(), () =>
+      this.#parts.log.warn("tasks wait for the store", {
+        error: messageOf(error),
+        finished: this.#ended.length,
+      }),
+    );
+    this.#pause ??= setTimeout(
+      () => {
+        this.#pause = undefined;
+        this.#schedule();
+      },
+      backoffMs(this.#failures, RETRY),
+    );
+  }
+
+  #checkClosed(): void {
+    if (this.#ended.length === 0 && this.#calls.size === 0) this.#closed?.();
+  }
+}

@@ -1,0 +1,51 @@
+/** What becomes of the tasks of a host that has ended. Pure. */
+import { pauseAfter, timedOut } from "../automation/task-outcome.ts";
+import type { StopReason } from "../automation/context.ts";
+import type { Settlement } from "../protocol/task.ts";
+import type { HostEnd } from "./hosts.ts";
+
+export interface LostTasks {
+  queue: string;
+  holder: string;
+  /** What this supervisor ended because it ran on after its timeout: failed attempts. */
+  settle: readonly Settlement[];
+  /** Ids of the tasks to blame for the end. All others of that holder were interrupted. */
+  crashed: readonly string[];
+  error: string;
+}
+
+/** `guilty`: slots that were the cause; with none known, all that ran a task bear it. */
+export function lostTasks(
+  end: HostEnd,
+  why: {
+    guilty: readonly number[];
+    error: string;
+    draining: boolean;
+    stopReasonOf: (slotId: number) => StopReason | null;
+  },
+): LostTasks | undefined {
+  const { guilty, error, draining, stopReasonOf } = why;
+  const { tasks, holder, exit, killedFor } = end;
+  if (tasks === null) return undefined;
+  const lost: LostTasks = { queue: tasks.queue, holder, settle: [], crashed: [], error };
+  // A drain costs nothing, however it ends.
+  if (end.orderly || (draining && killedFor === "would-not-stop")) return lost;
+  const causes = exit.flight.tasks.filter(({ slotId }) => guilty.length === 0 || guilty.includes(slotId));
+  if (killedFor === "task-timeout") {
+    const { backoff } = tasks.options;
+    const settle = causes.flatMap(({ timeoutMs, tasks: all }) =>
+      all.map(({ id, token, attempts }): Settlement => {
+        const outcome = timedOut(
+          { timeoutMs },
+          pauseAfter(attempts, backoff),
+          "it did not end, so its process was ended",
+        );
+        return { ...outcome, id, token };
+      }),
+    );
+    return { ...lost, settle };
+  }
+  // Code that does not let go of a slot whose lease is lost has not broken anything.
+  const broken = causes.filter(({ slotId }) => stopReasonOf(slotId) !== "lease-lost");
+  return { ...lost, crashed: broken.flatMap(({ tasks: all }) => all.map(({ id }) => id)) };
+}
