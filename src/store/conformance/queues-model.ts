@@ -138,10 +138,13 @@ async function turn(walk: Walk, holder: string, claim: number, settles: readonly
   const { q, model } = walk;
   const settle = settles.map((one) => settlement(walk, one)).filter((one) => one !== undefined);
   const answer = await q.turn(holder, claim, settle);
-  const allowed = model.row.step(() => settle.map((one) => model.settle(one)));
+  const allowed = model.row.step(() => {
+    const answers = settle.map((one) => model.settle(one));
+    model.pass();
+    return answers;
+  });
   expect(answer.settled).toHaveLength(settle.length);
   for (const [i, one] of answer.settled.entries()) expect(allowed[i]).toContain(one);
-  model.row.step(() => model.pass());
   expect(answer.now).toBe(model.now);
   for (const claimed of answer.tasks) follows(walk, holder, claimed);
   if (answer.tasks.length < claim) expect(model.row.next().map(({ id }) => id)).toEqual([]);
