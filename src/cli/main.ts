@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { FleetError } from "../errors.ts";
 import { VERSION } from "../protocol/version.ts";
 import { EXIT, reportError } from "./exit.ts";
+import { addExplain } from "./explain.ts";
 import { addStoreOptions } from "./options.ts";
 import { addRun } from "./run-command.ts";
 import { addStatus } from "./status.ts";
@@ -18,6 +19,7 @@ Examples:
   fleet up automations/*.ts                 run these files
   fleet worker --store redis://host:6379    one worker of many, on a shared store
   fleet status                              what runs where, and what does not and why
+  fleet explain scraper                     why it does not do more than it does
   fleet scale url-pinger 4                  run four slots of it
   fleet stream tail url-pinger              follow a stream
   fleet task submit scraper '{"url":"…"}'   give a queue something to do
@@ -35,6 +37,7 @@ function fleetCommand(terminal: Terminal): Command {
   addStoreOptions(program);
   addRun(program, terminal);
   addStatus(program, terminal);
+  addExplain(program, terminal);
   addSteer(program, terminal);
   addStream(program, terminal);
   addTask(program, terminal);
