@@ -3,10 +3,10 @@ import type { Database } from "./database.ts";
 import { type OpenQueue, type QueueBook, roomInQueue } from "./queue-book.ts";
 import { type Lane, roomOf } from "./queue-lanes.ts";
 import { change } from "./queue-moves.ts";
-import { keyOf, payloadOf, selectTasks, type Task, tasksWhere } from "./queue-tasks.ts";
+import { keyOf, payloadOf, selectTasks, type Task, tasksWhere, UP_TO } from "./queue-tasks.ts";
 import { toColumn } from "./stream-state.ts";
 
-const NEXT = tasksWhere("t.lane = ? AND t.state = 'waiting' ORDER BY t.priority DESC, t.seq LIMIT ?");
+const NEXT = tasksWhere(`t.lane = ? AND t.state = 'waiting' ORDER BY t.priority DESC, t.seq ${UP_TO}`);
 
 /** Who claims, and for how long. */
 export interface Claimant {
@@ -58,8 +58,9 @@ function createLookAhead(db: Database, queue: OpenQueue, lanes: number, most: nu
   function look(lane: Lane): Task[] {
     let tasks = read.get(lane);
     if (tasks === undefined || tasks.length === 0) {
-      const likely = Math.min(Math.ceil(most / lanes), roomOf(lane, queue.settings));
-      tasks = selectTasks(db, NEXT, queue.id, toColumn(lane.name), likely + 1);
+      // One more than it is likely to give: the next one's priority is its place in the row.
+      const likely = Math.min(Math.ceil(most / lanes) + 1, roomOf(lane, queue.settings));
+      tasks = selectTasks(db, NEXT, queue.id, toColumn(lane.name), likely);
       read.set(lane, tasks);
     }
     return tasks;

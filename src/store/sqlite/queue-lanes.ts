@@ -1,4 +1,5 @@
 import type { Database } from "./database.ts";
+import { UP_TO } from "./queue-tasks.ts";
 import { fromColumn, toColumn } from "./stream-state.ts";
 
 /** One key's tasks, or all those without a key, in one queue. */
@@ -49,7 +50,7 @@ type Columns = readonly [
 
 const SELECT = "SELECT lane, waiting, active, head, turn FROM queue_lanes WHERE queue_id = ?";
 const GET = `${SELECT} AND lane = ?`;
-const ROW = `${SELECT} AND turn IS NOT NULL ORDER BY head DESC, turn LIMIT ?`;
+const ROW = `${SELECT} AND turn IS NOT NULL ORDER BY head DESC, turn ${UP_TO}`;
 const OCCUPIED = `${SELECT} AND active > 0`;
 const HEAD = `SELECT priority FROM tasks WHERE queue_id = ? AND lane = ? AND state = 'waiting'
   ORDER BY priority DESC, seq LIMIT 1`;

@@ -3,7 +3,7 @@ import type { TaskRecord, TaskState } from "../../protocol/task.ts";
 import type { Database } from "./database.ts";
 import type { OpenQueue } from "./queue-book.ts";
 import { recordsWhere, selectRecords } from "./queue-task-records.ts";
-import type { Task } from "./queue-tasks.ts";
+import { type Task, UP_TO } from "./queue-tasks.ts";
 
 /** How the tasks of one state are walked: after a pair of numbers that grows or falls along the index. */
 interface Walk {
@@ -19,26 +19,26 @@ const ENDED: Omit<Walk, "sql"> = {
 const ended = (state: TaskState): Walk => ({
   ...ENDED,
   sql: recordsWhere(`t.state = '${state}' AND t.finished_at IS NOT NULL AND (t.finished_at, t.seq) < (?, ?)
-    ORDER BY t.finished_at DESC, t.seq DESC LIMIT ?`),
+    ORDER BY t.finished_at DESC, t.seq DESC ${UP_TO}`),
 });
 const START = [Number.MIN_SAFE_INTEGER, 0] as const;
 
 const WALKS: Record<TaskState, Walk> = {
   scheduled: {
     sql: recordsWhere(
-      "t.state = 'scheduled' AND (t.due_at, t.seq) > (?, ?) ORDER BY t.due_at, t.seq LIMIT ?",
+      `t.state = 'scheduled' AND (t.due_at, t.seq) > (?, ?) ORDER BY t.due_at, t.seq ${UP_TO}`,
     ),
     start: START,
     at: (task) => [task.dueAt, task.seq],
   },
   waiting: {
-    sql: recordsWhere("t.state = 'waiting' AND t.seq > ? AND t.seq > ? ORDER BY t.seq LIMIT ?"),
+    sql: recordsWhere(`t.state = 'waiting' AND t.seq > ? AND t.seq > ? ORDER BY t.seq ${UP_TO}`),
     start: START,
     at: (task) => [task.seq, 0],
   },
   // Tokens grow with each claim. These are as many as there are claims at once, so they are sorted, not indexed.
   active: {
-    sql: recordsWhere("t.state = 'active' AND (t.token, t.seq) > (?, ?) ORDER BY t.token, t.seq LIMIT ?"),
+    sql: recordsWhere(`t.state = 'active' AND (t.token, t.seq) > (?, ?) ORDER BY t.token, t.seq ${UP_TO}`),
     start: START,
     at: (task) => [task.token ?? 0, task.seq],
   },

@@ -3,6 +3,7 @@ import type { SubmitOutcome, SubmitResult } from "../queue-store.ts";
 import type { Database } from "./database.ts";
 import { lengthOf, type OpenQueue, type QueueBook } from "./queue-book.ts";
 import { change, enter, stateUntil } from "./queue-moves.ts";
+import { AT_ONCE, tidy, tidyTask } from "./queue-sweep.ts";
 import { laneOf, readTask, selectTasks, type Task, tasksWhere } from "./queue-tasks.ts";
 import { fromColumn, toColumn } from "./stream-state.ts";
 
@@ -38,6 +39,7 @@ export function submitLists(
   const results: SubmitResult[] = [];
   for (const list of lists) {
     const { maxLength } = queue.settings;
+    if (maxLength > 0) makeRoom(db, queue, maxLength - list.length);
     const length = lengthOf(queue);
     if (maxLength === 0 || length + list.length <= maxLength) {
       results.push(submitList({ db, ns }, queue, list));
@@ -59,6 +61,11 @@ export function submitLists(
   }
   book.save(queue);
   return results;
+}
+
+/** Ends what is past its time to live, as long as that and the queue's length stand in the way. */
+function makeRoom(db: Database, queue: OpenQueue, length: number): void {
+  while (lengthOf(queue) > length && tidy(db, queue).expired === AT_ONCE);
 }
 
 function submitList(parts: Omit<Parts, "book">, queue: OpenQueue, list: readonly NewTask[]): SubmitResult {
@@ -88,7 +95,7 @@ function standIn(
     if (last !== null && tick.at <= last) return { id: task.id, outcome: "fired" };
   }
   if (dedupe === undefined) return undefined;
-  const bearer = bearerOf(db, queue, dedupe.key);
+  const bearer = liveBearer(db, queue, dedupe.key);
   switch (dedupe.onDuplicate) {
     case "throttle": {
       const window = db.sql(WINDOW).get<[unknown]>(queue.id, toColumn(dedupe.key), queue.now);
@@ -120,6 +127,13 @@ function standIn(
 /** The unfinished task to which a key belongs. */
 export function bearerOf(db: Database, queue: OpenQueue, dedupeKey: string): Task | undefined {
   return selectTasks(db, BEARER, queue.id, toColumn(dedupeKey))[0];
+}
+
+/** The same, once it is what it has become by now: what time has ended bears no key. */
+function liveBearer(db: Database, queue: OpenQueue, dedupeKey: string): Task | undefined {
+  const bearer = bearerOf(db, queue, dedupeKey);
+  if (bearer !== undefined) tidyTask(db, queue, bearer);
+  return bearer?.bearsKey === true ? bearer : undefined;
 }
 
 /** False where the id is known. */

@@ -9,10 +9,12 @@ export const AT_ONCE = 500;
 /** After this time, nobody submits a tick of a removed schedule any more. */
 const FORGET_SCHEDULE_MS = 30 * 86_400_000;
 
-const EXPIRED = tasksWhere("t.state = 'active' AND t.lease_until <= ? ORDER BY t.lease_until LIMIT ?");
-const DUE = tasksWhere("t.state = 'scheduled' AND t.due_at <= ? ORDER BY t.due_at, t.seq LIMIT ?");
+const EXPIRED = tasksWhere(
+  `t.state = 'active' AND t.lease_until <= ? ORDER BY t.lease_until LIMIT ${AT_ONCE}`,
+);
+const DUE = tasksWhere(`t.state = 'scheduled' AND t.due_at <= ? ORDER BY t.due_at, t.seq LIMIT ${AT_ONCE}`);
 const OVER = tasksWhere(
-  "t.state = 'waiting' AND t.expires_at IS NOT NULL AND t.expires_at <= ? ORDER BY t.expires_at LIMIT ?",
+  `t.state = 'waiting' AND t.expires_at IS NOT NULL AND t.expires_at <= ? ORDER BY t.expires_at LIMIT ${AT_ONCE}`,
 );
 const NEXT_DUE = "SELECT min(due_at) FROM tasks WHERE queue_id = ? AND state = 'scheduled'";
 const FIRST_EXPIRED =
@@ -20,30 +22,39 @@ const FIRST_EXPIRED =
 const FIRST_OVER =
   "SELECT 1 FROM tasks WHERE queue_id = ? AND state = 'waiting' AND expires_at IS NOT NULL AND expires_at <= ? LIMIT 1";
 const ENDED = `SELECT seq, finished_at FROM tasks WHERE queue_id = ? AND state = ? AND finished_at <= ?
-  ORDER BY finished_at, seq LIMIT ?`;
+  ORDER BY finished_at, seq LIMIT ${AT_ONCE}`;
 const DROP_TASK = "DELETE FROM tasks WHERE seq = ?";
 const DROP_PAYLOAD = "DELETE FROM task_payloads WHERE seq = ?";
-const OPEN_THROTTLES = "SELECT dedupe_key FROM queue_throttles WHERE queue_id = ? AND until <= ? LIMIT ?";
+const OPEN_THROTTLES = `SELECT dedupe_key FROM queue_throttles WHERE queue_id = ? AND until <= ? LIMIT ${AT_ONCE}`;
 const DROP_THROTTLE = "DELETE FROM queue_throttles WHERE queue_id = ? AND dedupe_key = ?";
-const REMOVED = "SELECT id FROM queue_schedules WHERE ns = ? AND queue = ? AND removed_at <= ? LIMIT ?";
+const REMOVED = `SELECT id FROM queue_schedules WHERE ns = ? AND queue = ? AND removed_at <= ? LIMIT ${AT_ONCE}`;
 const DROP_SCHEDULE = "DELETE FROM queue_schedules WHERE ns = ? AND queue = ? AND id = ?";
 
 const EXPIRED_ERROR = "its lease expired: the worker or the process that ran it was lost";
 
+type Step = (db: Database, queue: OpenQueue, task: Task) => void;
+
+const reclaim: Step = (db, queue, task) =>
+  endClaim(db, queue, task, { outcome: "crashed", error: EXPIRED_ERROR });
+const makeWaiting: Step = (db, queue, task) => change(db, queue, task, { state: "waiting" });
+const expire: Step = (db, queue, task) => change(db, queue, task, { state: "failed", reason: "expired" });
+
 /** Takes back what has expired, makes due tasks waiting, ends those past their time to live. Each up to {@link AT_ONCE}. */
 export function tidy(db: Database, queue: OpenQueue): { reclaimed: number; due: number; expired: number } {
-  const select = (sql: string) => selectTasks(db, sql, queue.id, queue.now, AT_ONCE);
-  const each = (tasks: Task[], move: (task: Task) => void) => {
-    for (const task of tasks) move(task);
+  const each = (sql: string, step: Step) => {
+    const tasks = selectTasks(db, sql, queue.id, queue.now);
+    for (const task of tasks) step(db, queue, task);
     return tasks.length;
   };
-  const crashed = { outcome: "crashed", error: EXPIRED_ERROR } as const;
-  const expired = { state: "failed", reason: "expired" } as const;
-  return {
-    reclaimed: each(select(EXPIRED), (task) => endClaim(db, queue, task, crashed)),
-    due: each(select(DUE), (task) => change(db, queue, task, { state: "waiting" })),
-    expired: each(select(OVER), (task) => change(db, queue, task, expired)),
-  };
+  return { reclaimed: each(EXPIRED, reclaim), due: each(DUE, makeWaiting), expired: each(OVER, expire) };
+}
+
+/** The same for one task. */
+export function tidyTask(db: Database, queue: OpenQueue, task: Task): void {
+  const past = (time: number | null) => time !== null && time <= queue.now;
+  if (task.state === "active" && past(task.leaseUntil)) reclaim(db, queue, task);
+  if (task.state === "scheduled" && past(task.dueAt)) makeWaiting(db, queue, task);
+  if (task.state === "waiting" && past(task.expiresAt)) expire(db, queue, task);
 }
 
 /** Whether {@link tidy} would change anything. */
@@ -85,7 +96,7 @@ function forgetOf(
     .flatMap((state) =>
       db
         .sql(ENDED)
-        .all<[number, number]>(id, state, until, AT_ONCE)
+        .all<[number, number]>(id, state, until)
         .map(([seq, at]) => ({ seq, at, state })),
     )
     .toSorted((a, b) => a.at - b.at || a.seq - b.seq)
@@ -101,9 +112,9 @@ function forgetOf(
 
 /** Drops what only repeats of old submissions could still ask for. */
 export function forgetTraces(db: Database, ns: string, queue: OpenQueue): void {
-  for (const [key] of db.sql(OPEN_THROTTLES).all<[string | Uint8Array]>(queue.id, queue.now, AT_ONCE))
+  for (const [key] of db.sql(OPEN_THROTTLES).all<[string | Uint8Array]>(queue.id, queue.now))
     db.sql(DROP_THROTTLE).run(queue.id, key);
   const before = queue.now - FORGET_SCHEDULE_MS;
-  for (const [id] of db.sql(REMOVED).all<[string]>(ns, queue.name, before, AT_ONCE))
+  for (const [id] of db.sql(REMOVED).all<[string]>(ns, queue.name, before))
     db.sql(DROP_SCHEDULE).run(ns, queue.name, id);
 }

@@ -70,6 +70,9 @@ const PAYLOAD = "SELECT payload FROM task_payloads WHERE seq = ?";
 
 const BY_ID = tasksWhere("t.id = ?");
 
+/** A limit given as a bare parameter is read by the planner, which prepares the statement anew with each call. */
+export const UP_TO = "LIMIT 0 + ?";
+
 /** The query for tasks of one queue that fulfil `rest`: conditions, order and limit on the table `t`. */
 export function tasksWhere(rest: string): string {
   return `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.queue_id = ? AND ${rest}`;
