@@ -5,7 +5,13 @@ import { failureOf, until } from "../src/store/conformance/harness.ts";
 import { declared, payloads } from "../src/store/conformance/producer.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store, StoreOptions } from "../src/store/store.ts";
-import { freePort, type SentinelGroup, startRedis, startSentinels } from "./support/redis.ts";
+import {
+  freePort,
+  type RedisServer,
+  type SentinelGroup,
+  startRedis,
+  startSentinels,
+} from "./support/redis.ts";
 
 const PASSWORD = "S3CRET-server";
 const SENTINEL_PASSWORD = "S3CRET-sentinel";
@@ -33,6 +39,12 @@ async function open(url: string, options: StoreOptions = {}): Promise<Store> {
 const host = (index: number) => `127.0.0.1:${group.sentinels[index]?.port}`;
 const withPasswords = (hosts: string, name = "main") =>
   `redis+sentinel://:${PASSWORD}@${hosts}/${name}?sentinel_password=${SENTINEL_PASSWORD}`;
+
+/** Fleet's connections to a server. */
+async function namesOn(on: SentinelGroup, server: RedisServer): Promise<string[]> {
+  const clients = await on.ask<string>(server, "CLIENT", "LIST");
+  return [...clients.matchAll(/ name=(fleet\S*)/g)].map(([, name]) => String(name)).toSorted();
+}
 
 it("opens on the master, in the database of the address", async () => {
   const [master] = group.servers;
@@ -120,25 +132,57 @@ describe("says what is wrong", () => {
   });
 });
 
-it("does not take a replica for the master, also when a sentinel names it", async () => {
-  const nobody = await freePort();
-  const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(nobody)] });
-  const own = await startSentinels({ sentinels: 1 });
-  try {
-    const [sentinel] = own.sentinels;
-    const tell = (...args: string[]) => own.ask(sentinel as never, "SENTINEL", ...args);
-    await tell("REMOVE", "main");
-    await tell("MONITOR", "main", "127.0.0.1", String(replica.port), "1");
+describe("with a sentinel that is told what to say", () => {
+  let own: SentinelGroup;
+  let other: RedisServer;
+
+  beforeAll(async () => {
+    [own, other] = await Promise.all([startSentinels({ sentinels: 1 }), startRedis()]);
+  });
+  afterAll(() => Promise.all([own.stop(), other.stop()]));
+
+  /** Without a `+switch-master`. */
+  const name = async ({ port }: RedisServer) => {
+    const sentinel = own.sentinels[0] as RedisServer;
+    await own.ask(sentinel, "SENTINEL", "REMOVE", "main");
+    await own.ask(sentinel, "SENTINEL", "MONITOR", "main", "127.0.0.1", String(port), "1");
+  };
+
+  it("goes where the master is by the sentinel's word, also when the hint was lost", async () => {
+    const store = await open(own.url);
+    const watching = store.streams.watch({ stream: "t" }, () => undefined);
+    await watching.ready;
+    expect(await namesOn(own, own.servers[0])).toEqual(["fleet", "fleet-subscriber"]);
+    await name(other);
+    await until("both connections have moved", async () => (await namesOn(own, other)).length === 2);
+    expect(await namesOn(own, own.servers[0])).toEqual([]);
+    await (await declared(store, "t")).push("there");
+    expect(await own.ask<number>(other, "DBSIZE")).toBeGreaterThan(0);
+    expect(lines.join("\n")).toContain(`is 127.0.0.1:${other.port} now`);
+  });
+
+  it("keeps what a master refuses that has become a replica, until there is a master again", async () => {
+    const store = await open(own.url, { deadlineSeconds: 20 });
+    const producer = await declared(store, "kept");
+    const nobody = await freePort();
+    await own.ask(other, "REPLICAOF", "127.0.0.1", String(nobody));
+    const pushed = producer.push(1);
+    await until("the connection is given up", async () => (await namesOn(own, other)).length === 0);
+    expect(lines.join("\n")).toContain("READONLY");
+    await own.ask(other, "REPLICAOF", "NO", "ONE");
+    expect(await pushed).toMatchObject({ outcome: "pushed", length: 1 });
+  });
+
+  it("does not take a replica for the master", async () => {
+    const [, replica] = own.servers;
+    await name(replica);
     const error = await failureOf(() => open(own.url, { deadlineSeconds: 0.5 }));
     expect(error).toMatchObject({ code: "FLEET_STORE_UNAVAILABLE" });
-    expect(String(error)).toMatch(`name 127.0.0.1:${replica.port}, which is no master`);
+    expect(String(error)).toContain(`name 127.0.0.1:${replica.port}, which is no master`);
     const waiting = open(own.url, { deadlineSeconds: 10 });
     await own.ask(replica, "REPLICAOF", "NO", "ONE");
     expect(await (await waiting).now()).toBeGreaterThan(0);
-  } finally {
-    await own.stop();
-    await replica.stop();
-  }
+  });
 });
 
 it("closes without leaving a connection behind", async () => {
@@ -146,10 +190,9 @@ it("closes without leaving a connection behind", async () => {
   const store = await open(group.url);
   const watching = store.streams.watch({ stream: "t" }, () => undefined);
   await watching.ready;
-  const names = async () => (await group.ask<string>(master, "CLIENT", "LIST")).match(/name=fleet\S*/g) ?? [];
-  expect((await names()).toSorted()).toEqual(["name=fleet", "name=fleet-subscriber"]);
+  expect(await namesOn(group, master)).toEqual(["fleet", "fleet-subscriber"]);
   await store.close();
-  await until("all are gone", async () => (await names()).length === 0);
+  await until("all are gone", async () => (await namesOn(group, master)).length === 0);
 });
 
 it("goes on working without any sentinel, and says so; nothing that it says shows a password", async () => {

@@ -47,6 +47,8 @@ export interface SentinelOptions {
   sentinels?: number;
   /** After so long without an answer the master counts as down. Default 1000. */
   downAfterMs?: number;
+  /** A master that should be a replica (it was replaced, or comes back) is made one after so long. Default 8000, as usual. */
+  convertMs?: number;
   /** Of the servers. */
   password?: string;
   /** Of the sentinels. */
@@ -67,6 +69,8 @@ export interface SentinelGroup {
   masterPort(): Promise<number | undefined>;
   /** Waits until that is another one than `port`. */
   untilMasterIsNot(port: number, ms?: number): Promise<RedisServer>;
+  /** Has the replica promoted, though the master is well. */
+  failover(): Promise<void>;
   /** One command to a server. */
   ask<T>(server: RedisServer, ...args: string[]): Promise<T>;
   stop(): Promise<void>;
@@ -74,6 +78,7 @@ export interface SentinelGroup {
 
 const HOST = "127.0.0.1";
 const START_MS = 20_000;
+const CALL_MS = 5000;
 
 /** What is left to do when this process ends before its servers were stopped. */
 const atExit = new Set<() => void>();
@@ -135,7 +140,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
 
 /** Starts a master with a replica in step, and sentinels that know of both and of each other. */
 export async function startSentinels(options: SentinelOptions = {}): Promise<SentinelGroup> {
-  const { sentinels: count = 3, downAfterMs = 1000, password, sentinelPassword } = options;
+  const { sentinels: count = 3, downAfterMs = 1000, convertMs = 8000, password, sentinelPassword } = options;
   const name = "main";
   const args = [
     // Without it the first sync of the replica waits five seconds for others to join.
@@ -178,24 +183,22 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
         (fields) => Number(fields["num-slaves"]) === 1 && Number(fields["num-other-sentinels"]) === count - 1,
       );
     });
-    for (const one of sentinels) await watch(one, "DEBUG", "PUBLISH-PERIOD", "2000");
+    // They wait four such periods before they convert; each second they look.
+    for (const one of sentinels)
+      await watch(one, "DEBUG", "PUBLISH-PERIOD", String(convertMs / 4), "INFO-PERIOD", "1000");
   } catch (error) {
     await stop();
     throw error;
   }
 
-  const masterPort = async () => {
-    for (const one of sentinels) {
-      try {
-        const [, port] = await watch<[string, string]>(one, "GET-MASTER-ADDR-BY-NAME", name);
-        const [role] = await ask<[string]>({ port: Number(port) }, "ROLE");
-        if (role === "master") return Number(port);
-      } catch {
-        // The next one may know.
-      }
-    }
-    return undefined;
+  const masterBy = async (sentinel: RedisServer) => {
+    const [, port] = await watch<[string, string]>(sentinel, "GET-MASTER-ADDR-BY-NAME", name);
+    const [role] = await ask<[string]>({ port: Number(port) }, "ROLE");
+    if (role !== "master") throw new Error(`${port} is a ${role}`);
+    return Number(port);
   };
+  // Some may be gone, or stand still.
+  const masterPort = () => Promise.any(sentinels.map(masterBy)).catch(() => undefined);
   const user = password === undefined ? "" : `:${encodeURIComponent(password)}@`;
   const query =
     sentinelPassword === undefined ? "" : `?sentinel_password=${encodeURIComponent(sentinelPassword)}`;
@@ -211,6 +214,7 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
       await until("another master", async () => (now = await masterPort()) !== undefined && now !== port, ms);
       return servers.find((one) => one.port === now) as RedisServer;
     },
+    failover: async () => void (await watch(sentinels[0] as RedisServer, "FAILOVER", name)),
     ask,
     stop,
   };
@@ -357,11 +361,13 @@ async function call<T = string>(port: number, args: string[], password?: string)
     ...(password === undefined ? {} : { password }),
   });
   client.on("error", () => undefined);
-  await client.connect();
+  const timer = setTimeout(() => client.destroy(), CALL_MS);
   try {
+    await client.connect();
     return await client.sendCommand<T>(args);
   } finally {
-    client.destroy();
+    clearTimeout(timer);
+    if (client.isOpen) client.destroy();
   }
 }
 
