@@ -21,8 +21,8 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
   });
 
   it.each(STREAMS)("all keys of queue %s are in one slot", (name) => {
-    const { base, ...others } = keys.queue(name);
-    const all = [...Object.values(others), `${base}task:{x}`, `${base}lane:=a{b}c`, `${base}meta`];
+    const { base, hand, ...others } = keys.queue(name);
+    const all = [...Object.values(others), hand("h"), `${base}task:{x}`, `${base}lane:=a{b}c`, `${base}meta`];
     expect(all.every((key) => key.startsWith(base))).toBe(true);
     expect(new Set(all.map(keySlot))).toEqual(new Set([keySlot(base)]));
     expect(new Set(all).size).toBe(all.length);
@@ -64,12 +64,14 @@ it("the names on the wire are as documented", () => {
     hint: "{stream:url-pinger}:hint",
   });
   expect(redisKeys("prod").stream("x").meta).toBe("{prod:stream:x}:meta");
-  expect(redisKeys("prod").queue("x")).toEqual({
+  const { hand, ...queue } = redisKeys("prod").queue("x");
+  expect(queue).toEqual({
     base: "{prod:queue:x}:",
     schedules: "{prod:queue:x}:schedules",
     hint: "{prod:queue:x}:hint",
     finished: "{prod:queue:x}:finished",
   });
+  expect(hand("h1")).toBe("{prod:queue:x}:hand:h1");
   expect(redisKeys("prod").event("fleet.slot.*")).toBe("prod:event:fleet.slot.*");
   expect(redisKeys("prod").eventSeqs).toBe("{prod:events}:seq");
   expect(redisKeys("prod").fleet.meta).toBe("{prod:fleet}:meta");

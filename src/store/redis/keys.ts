@@ -32,6 +32,7 @@ export interface StreamKeys {
  * - `ring` ZSET of lanes to claim from, by band and turn; `blocked` SET of lanes that wait at their limit.
  * - `active` ZSET of claimed tasks; score = token. `busy:=<key>` SET of those of a key. `cancelling` SET of those to be cancelled.
  * - `held:<holder>` ZSET of a holder's tasks; score = end of lease. `holders` ZSET; score = no later than its first lease's end.
+ * - `idle` HASH holder -> `<until> <wanted> <leaseMs> <worker>`: those that wait to be handed tasks.
  * - `delayed` ZSET by due time; `ttl` ZSET of waiting and delayed tasks by the end of their time to live.
  * - `completed`, `failed`, `cancelled` ZSETs; score = end in microseconds, strictly growing.
  * - `dedupe` HASH dedupe key -> `<throttled until> <id>`; `windows` ZSET of throttled dedupe keys by that time.
@@ -45,6 +46,8 @@ export interface QueueKeys {
   hint: string;
   /** Channel: `<fleet id> <task id>`, a task that was asked for has ended. */
   finished: string;
+  /** Channel: tasks that are handed to a holder, see `queue-hand.lua`. */
+  hand: (holder: string) => string;
 }
 
 export interface FleetKeys {
@@ -114,7 +117,13 @@ export function redisKeys(namespace: string): Keys {
     },
     queue: (name) => {
       const base = `{${p}queue:${name}}:`;
-      return { base, schedules: `${base}schedules`, hint: `${base}hint`, finished: `${base}finished` };
+      return {
+        base,
+        schedules: `${base}schedules`,
+        hint: `${base}hint`,
+        finished: `${base}finished`,
+        hand: (holder) => `${base}hand:${holder}`,
+      };
     },
     fleet: {
       meta: fleet("meta"),

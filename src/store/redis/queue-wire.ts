@@ -106,6 +106,23 @@ export function claimedOf(reply: ClaimReply): ClaimedTask {
   };
 }
 
+/** Tasks of a message of `queue-hand.lua`, behind the fleet's id. Lengths are in bytes. */
+export function handedOf(text: string): ClaimedTask[] {
+  const bytes = Buffer.from(text);
+  const values: (string | null)[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const colon = bytes.indexOf(":", at);
+    const length = bytes.toString("latin1", at, colon);
+    const end = length === "-" ? colon + 1 : colon + 1 + Number(length);
+    values.push(length === "-" ? null : bytes.toString("utf8", colon + 1, end));
+    at = end;
+  }
+  const tasks: ClaimedTask[] = [];
+  for (let i = 0; i + 7 <= values.length; i += 7)
+    tasks.push(claimedOf(values.slice(i, i + 7) as unknown as ClaimReply));
+  return tasks;
+}
+
 export function fixedValues(fixed: string) {
   const [, priority, maxAttempts, timeoutMs, , submittedAt] = fixed.split(" ").map(Number);
   return { priority, maxAttempts, timeoutMs, submittedAt } as {

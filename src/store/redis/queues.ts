@@ -16,6 +16,7 @@ import {
 import {
   claimedOf,
   type ClaimReply,
+  handedOf,
   type ListReply,
   resultOf,
   settingsOf,
@@ -81,11 +82,18 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
       return { outcome: "done", lists: reply.map((one, i) => resultOf(one, lists[i] ?? [])) };
     },
 
-    async turn({ queue, holder, worker, leaseMs, settle, claim }) {
+    async turn({ queue, holder, worker, leaseMs, settle, claim, idle = false }) {
       const [declared, lost, tasks, now, ready, due] = await call<TurnReply>(
         "queue-turn",
         queue,
-        { holder, worker, leaseMs: String(Math.round(leaseMs)), claim: String(Math.max(0, claim)) },
+        {
+          holder,
+          worker,
+          leaseMs: String(Math.round(leaseMs)),
+          claim: String(Math.max(0, claim)),
+          // On a cluster a script cannot tell whether somebody on another node would receive what it hands out.
+          idle: idle && !link.target.cluster ? "1" : "0",
+        },
         wireOfSettlements(settle),
         // A repeat would claim more.
         claim <= 0,
@@ -175,8 +183,8 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
       await call("queue-ticked", queue, { id, tick: String(tick), revision: String(revision) });
     },
 
-    watch({ queue }, { onReady, onFinished }) {
-      const { hint, finished } = keysOf(queue);
+    watch({ queue, taker }, { onReady, onFinished, onTasks }) {
+      const { hint, finished, hand } = keysOf(queue);
       const own = (text: string) => text.startsWith(identity.id);
       const watches: Subscription[] = [];
       if (onReady !== undefined)
@@ -193,6 +201,14 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
           subscriber.listen("channel", finished, {
             onMessage: (text) => {
               if (own(text)) onFinished(text.slice(identity.id.length + 1));
+            },
+          }),
+        );
+      if (onTasks !== undefined && taker !== undefined && !link.target.cluster)
+        watches.push(
+          subscriber.listen("channel", hand(taker), {
+            onMessage: (text) => {
+              if (own(text)) onTasks(handedOf(text.slice(identity.id.length + 1)));
             },
           }),
         );

@@ -1,5 +1,5 @@
 -- Renews all claims of holders and tells what each holds.
--- USES clock, queue, queue-lanes, queue-ends, queue-refresh
+-- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, leaseMs, holders...
 -- ->   {"" | "undeclared", at, ready, due time of the next scheduled task or "", per holder: {ids, tokens, ids to be cancelled}}
@@ -26,6 +26,9 @@ local function keep(holder)
 end
 
 local held = {}
-for i = 4, #ARGV do held[#held + 1] = keep(ARGV[i]) end
+for i = 4, #ARGV do
+  held[#held + 1] = keep(ARGV[i])
+  q.wait_longer(ARGV[i], tonumber(ARGV[3]))
+end
 local at = q.new_token()
 return { q.declared and "" or "undeclared", at, q.close(), q.next_due(), held }

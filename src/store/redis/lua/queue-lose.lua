@@ -1,5 +1,5 @@
 -- Ends all claims of holders that are gone: as crashes those of the tasks named, as interruptions all others.
--- USES clock, queue, queue-lanes, queue-ends
+-- USES clock, queue, queue-lanes, queue-ends, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, error, holders, names...
 -- ->   {crashes, interruptions}
@@ -25,6 +25,7 @@ for i = 5, 4 + holders do
   -- At once, for a holder that is named twice.
   q.flush()
   call("ZREM", q.base .. "holders", ARGV[i])
+  q.wait_no_more(ARGV[i])
 end
 q.reseat()
 q.close()

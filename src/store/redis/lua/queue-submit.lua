@@ -1,5 +1,5 @@
 -- Submits lists of tasks, each as a whole or not at all.
--- USES clock, queue, queue-lanes, queue-ends, queue-by-hand, queue-refresh, queue-write, queue-ask, queue-rivals
+-- USES clock, queue, queue-lanes, queue-ends, queue-by-hand, queue-refresh, queue-write, queue-ask, queue-rivals, queue-take, queue-wait, queue-hand
 -- KEYS base
 -- ARGV clock, fleet, lists...
 -- ->   per list: "new" (all were submitted) | {id, outcome, id, outcome, …} | {"full", length, maxLength}; or "undeclared"
@@ -37,5 +37,9 @@ while i <= #ARGV do
 end
 q.write_lots()
 q.reseat()
+if call("EXISTS", q.base .. "idle") == 1 then
+  q.refresh_once()
+  q.hand_out()
+end
 q.close()
 return answer

@@ -1,7 +1,7 @@
 -- Ends claims of tasks and takes new ones, in one step.
--- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-take
+-- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-take, queue-wait
 -- KEYS base
--- ARGV clock, fleet, holder, worker, leaseMs, claim, settlements...
+-- ARGV clock, fleet, holder, worker, leaseMs, claim, idle, settlements...
 -- ->   {"" | "undeclared", indexes (from 0) of settlements whose lease was lost, tasks, now, ready, due time of the next scheduled task or ""}
 --
 -- A settlement is its id, token, outcome and number of further values, then these: of "completed" its result if any, of "failed" its
@@ -10,9 +10,9 @@
 q.open(KEYS[1], now_us(), ARGV[2])
 
 local lost = {}
-if #ARGV > 6 then
+if #ARGV > 7 then
   local at, ids = {}, {}
-  local i = 7
+  local i = 8
   while i <= #ARGV do
     at[#at + 1], ids[#ids + 1] = i, ARGV[i]
     i = i + 4 + tonumber(ARGV[i + 3])
@@ -42,8 +42,14 @@ local wanted, next_due, tasks = tonumber(ARGV[6]), nil, {}
 if wanted > 0 then
   next_due = select(3, q.refresh())
   tasks = q.take(wanted, ARGV[3], ARGV[4], tonumber(ARGV[5]))
+  if ARGV[7] == "1" and #tasks < wanted then
+    q.wait(ARGV[3], wanted - #tasks, tonumber(ARGV[5]), ARGV[4])
+  else
+    q.wait_no_more(ARGV[3])
+  end
 else
   q.reseat()
+  q.wait_no_more(ARGV[3])
   next_due = q.next_due()
 end
 return { q.declared and "" or "undeclared", lost, tasks, q.stamp, q.close(), next_due }
