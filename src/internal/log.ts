@@ -11,22 +11,29 @@ export interface Log {
 
 export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Lets one message through per `everyMs`, and says how many it swallowed since. For what can happen thousands of times. */
+/**
+ * Lets one message through per `everyMs` (the same one again only per `sameMs`), and says how many it swallowed since. For what can
+ * happen thousands of times.
+ */
 export class Throttle {
   #last = Number.NEGATIVE_INFINITY;
   #swallowed = 0;
+  #what = "";
   readonly #everyMs: number;
+  readonly #sameMs: number;
 
-  constructor(everyMs: number) {
+  constructor(everyMs: number, sameMs = everyMs) {
     this.#everyMs = everyMs;
+    this.#sameMs = sameMs;
   }
 
-  pass(nowMs: number, say: (swallowed: number) => void): void {
-    if (nowMs - this.#last < this.#everyMs) {
+  pass(nowMs: number, say: (swallowed: number) => void, what = ""): void {
+    if (nowMs - this.#last < (what === this.#what ? this.#sameMs : this.#everyMs)) {
       this.#swallowed += 1;
       return;
     }
     this.#last = nowMs;
+    this.#what = what;
     say(this.#swallowed);
     this.#swallowed = 0;
   }

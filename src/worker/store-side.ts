@@ -1,5 +1,6 @@
-import { applyDeploy } from "../control/deploy.ts";
+import { applyProgram } from "../control/apply-program.ts";
 import { Leader } from "../control/leader.ts";
+import { Schedules } from "../control/schedules.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
@@ -33,8 +34,9 @@ export interface StoreSideParts {
 export class StoreSide {
   readonly #parts: StoreSideParts;
   readonly #leader: Leader;
+  readonly #schedules: Schedules;
   readonly #selfCheck: SelfCheck;
-  readonly #trouble = new Throttle(10_000);
+  readonly #trouble = new Throttle(10_000, 60_000);
   /** The latest that the store has told. */
   #revision: number | undefined;
   #viewReadAt = Number.NEGATIVE_INFINITY;
@@ -56,6 +58,7 @@ export class StoreSide {
       sweepMs: timings.sweepMs,
       log,
     });
+    this.#schedules = new Schedules({ store, leading: () => this.#leader.leading, log });
     this.#selfCheck = new SelfCheck({
       store,
       workerId: member.id,
@@ -70,6 +73,7 @@ export class StoreSide {
     this.#timer = setInterval(() => void this.tick(), this.#parts.books.timings.beatMs);
     this.#listen();
     this.#selfCheck.start();
+    this.#schedules.start();
     void this.tick();
   }
 
@@ -78,7 +82,7 @@ export class StoreSide {
     this.#stopped = true;
     clearInterval(this.#timer);
     try {
-      await this.#selfCheck.stop();
+      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop()]);
       await this.#leader.resign();
       await this.#parts.books.member.leave();
       await this.#watch?.close();
@@ -91,7 +95,7 @@ export class StoreSide {
   async programChanged(): Promise<void> {
     const { store, books, log } = this.#parts;
     await books.member.announce();
-    await applyDeploy(store.registry, books.program, log);
+    await applyProgram(store, books.program, log);
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
     await this.tick();
   }
@@ -113,11 +117,15 @@ export class StoreSide {
         await this.#release();
       } while (this.#again && !this.#stopped);
     } catch (error) {
-      this.#trouble.pass(monotonicMs(), (swallowed) =>
-        log.warn("the store does not answer; trying again", {
-          error: messageOf(error),
-          ...(swallowed > 0 ? { failures: swallowed } : {}),
-        }),
+      const why = messageOf(error);
+      this.#trouble.pass(
+        monotonicMs(),
+        (swallowed) =>
+          log.warn("the store does not answer; trying again", {
+            error: why,
+            ...(swallowed > 0 ? { failures: swallowed } : {}),
+          }),
+        why,
       );
     } finally {
       this.#ticking = false;
@@ -160,7 +168,7 @@ export class StoreSide {
       return;
     }
     await this.#reseed(await this.#parts.store.registry.view());
-    await applyDeploy(this.#parts.store.registry, books.program, log);
+    await applyProgram(this.#parts.store, books.program, log);
     await this.#parts.emptied();
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }

@@ -24,7 +24,7 @@ export interface Checkpointer {
  * once more.
  */
 export function createCheckpointer(db: Database): Checkpointer {
-  const log = db.file === undefined ? undefined : `${db.file.path}-wal`;
+  const log = db.path === undefined ? undefined : `${db.path}-wal`;
   let committedAt = 0;
   let timer: Timer | undefined;
 

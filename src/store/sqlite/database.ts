@@ -14,13 +14,22 @@ const AUTOCHECKPOINT_PAGES = 10_000;
 const JOURNAL_LIMIT = 16 * 1024 * 1024;
 
 const SMALLEST_DATABASE = 512;
+/** A file that was put in the place of the open one and cannot be used is tried again so often. */
+const RETRY_MS = 1000;
 
 /** One open connection and its prepared statements. */
 export interface Database {
   /** For messages: the path, or ":memory:". */
   readonly name: string;
-  /** Undefined for a database in memory. */
-  readonly file?: FileIdentity;
+  /** Where the file lies; undefined for a database in memory. */
+  readonly path?: string;
+  /**
+   * Throws `FLEET_STORE_UNAVAILABLE` while the file at the path is not the open one, which is noticed within a second. One that was put
+   * in its place is opened instead, whatever stands in it: so this store has lost its data, or has other data, as after a restart.
+   */
+  check(): void;
+  /** Called whenever another file has been opened. */
+  onReplaced(listener: () => void): void;
   exec(sql: string): void;
   /** The prepared statement of this text; made once. */
   sql(text: string): Statement;
@@ -32,7 +41,7 @@ export async function openMemory(): Promise<Database> {
   const driver = await loadDriver();
   const db = driver.open(":memory:");
   migrate(db, ":memory:");
-  return database(db, ":memory:");
+  return { name: ":memory:", check() {}, onReplaced() {}, ...statementsOf(() => db) };
 }
 
 /**
@@ -41,16 +50,25 @@ export async function openMemory(): Promise<Database> {
  * Throws `FLEET_STORE_INCOMPATIBLE` or `FLEET_STORE_UNAVAILABLE` (also when it stays locked until `deadlineMs` have passed).
  */
 export async function openFile(path: string, deadlineMs: number): Promise<Database> {
+  prepareFile(path);
+  return fileDatabase(path, await connect(path, deadlineMs), () => connect(path, deadlineMs));
+}
+
+interface OpenedFile {
+  connection: Connection;
+  identity: FileIdentity;
+}
+
+async function connect(path: string, deadlineMs: number): Promise<OpenedFile> {
   const driver = await loadDriver();
   const deadline = monotonicMs() + deadlineMs;
-  prepareFile(path);
   let db: Connection | undefined;
   try {
     const opened = (db = driver.open(path));
     opened.exec("PRAGMA busy_timeout = 0");
     await whileBusy(deadline, () => configure(opened, path));
     await whileBusy(deadline, () => migrate(opened, path));
-    return database(opened, path, identityOf(path));
+    return { connection: opened, identity: identityOf(path) };
   } catch (error) {
     db?.close();
     throw openError(error, path);
@@ -113,20 +131,74 @@ function fileSystemError(error: unknown, path: string): Error {
   return unavailable(path, reasons[code] ?? messageOf(error), { cause: error, retryable: code === "ENOSPC" });
 }
 
-function database(db: Connection, name: string, file?: FileIdentity): Database {
+/** A database that follows its path: see `Database.check`. */
+function fileDatabase(path: string, first: OpenedFile, open: () => Promise<OpenedFile>): Database {
+  let { connection, identity } = first;
+  const listeners: (() => void)[] = [];
+  const statements = statementsOf(() => connection);
+  let closed = false;
+  let opening = false;
+  let nextTry = 0;
+  /** Why the file in the old one's place cannot be used. */
+  let unfit: string | undefined;
+
+  async function openOther(): Promise<void> {
+    if (opening || monotonicMs() < nextTry) return;
+    opening = true;
+    try {
+      const other = await open();
+      if (closed) return other.connection.close();
+      const old = connection;
+      ({ connection, identity } = other);
+      unfit = undefined;
+      statements.forget();
+      old.close();
+      for (const listener of listeners) listener();
+    } catch (error) {
+      unfit = messageOf(error);
+      nextTry = monotonicMs() + RETRY_MS;
+    } finally {
+      opening = false;
+    }
+  }
+
+  return {
+    name: path,
+    path,
+    check() {
+      const found = identity.look();
+      if (found === "same") return;
+      if (found === "replaced") void openOther();
+      const why =
+        found === "deleted"
+          ? "the file was deleted while it was open. Nothing is read or written until there is one again: put a backup in its place, or open the store anew to begin with an empty one"
+          : `the file was replaced while it was open; ${unfit === undefined ? "the new one is being opened" : `the new one cannot be used: ${unfit}`}`;
+      throw unavailable(path, why, { retryable: true });
+    },
+    onReplaced: (listener) => void listeners.push(listener),
+    ...statements,
+    close() {
+      closed = true;
+      statements.close();
+    },
+  };
+}
+
+function statementsOf(
+  connection: () => Connection,
+): Pick<Database, "exec" | "sql" | "close"> & { forget(): void } {
   const statements = new Map<string, Statement>();
   return {
-    name,
-    file,
-    exec: (sql) => db.exec(sql),
+    exec: (sql) => connection().exec(sql),
     sql(text) {
       let statement = statements.get(text);
-      if (statement === undefined) statements.set(text, (statement = db.prepare(text)));
+      if (statement === undefined) statements.set(text, (statement = connection().prepare(text)));
       return statement;
     },
+    forget: () => statements.clear(),
     close() {
       statements.clear();
-      db.close();
+      connection().close();
     },
   };
 }

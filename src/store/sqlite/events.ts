@@ -71,6 +71,11 @@ export function createEvents(parts: {
   };
   writer.join(participant);
   notifier.onForeignCommit(deliver);
+  // Another file has a ring of its own, whose ids say nothing about those of the old one.
+  db.onReplaced(() => {
+    cursor = lastId();
+    for (const subscriber of subscribers) subscriber.after = cursor;
+  });
 
   function forget(): void {
     seqs.clear();

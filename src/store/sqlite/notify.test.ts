@@ -42,8 +42,8 @@ test("a commit of another connection is told, one of our own is not", async () =
 test("where the log cannot be watched, it is polled, and that is said", async () => {
   const look = vi.fn(() => true);
   const log = vi.fn();
-  const file = { path: join(folder, "not-there", "fleet.db"), check: () => {} };
-  notifier = createNotifier({ ...ours, file }, log);
+  const path = join(folder, "not-there", "fleet.db");
+  notifier = createNotifier({ ...ours, path }, log);
   notifier.onForeignCommit(look);
   notifier.hold();
   expect(log).toHaveBeenCalledWith("warn", expect.stringContaining("polled"), expect.anything());

@@ -81,8 +81,8 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
   }
 
   function start(): void {
-    if (db.file === undefined || closed) return;
-    watchLog(`${db.file.path}-wal`);
+    if (db.path === undefined || closed) return;
+    watchLog(`${db.path}-wal`);
     schedulePoll();
   }
 
@@ -117,6 +117,15 @@ export function createNotifier(db: Database, log: Notifier["log"]): Notifier {
     clearTimeout(poll);
     pauseMs = 0;
   }
+
+  db.onReplaced(() => {
+    if (holds === 0) return;
+    stop();
+    start();
+    // Whatever stands in the other file was written by somebody else.
+    version = -1;
+    reported();
+  });
 
   return {
     log,

@@ -70,7 +70,7 @@ async function assemble(
   }
 
   return {
-    traits: { kind: "sqlite", multiProcess: db.file !== undefined, multiHost: false, entriesPerPush: 500 },
+    traits: { kind: "sqlite", multiProcess: db.path !== undefined, multiHost: false, entriesPerPush: 500 },
     namespace,
     fleetId,
     streams,

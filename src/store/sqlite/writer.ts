@@ -142,7 +142,7 @@ export function createWriter(db: Database, options: WriterOptions): Writer {
   function turn(): void {
     scheduled = false;
     try {
-      db.file?.check();
+      db.check();
       answerReads();
       if (queue.length > 0) commitPortion(takePortion());
     } catch (error) {
