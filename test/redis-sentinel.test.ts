@@ -159,6 +159,11 @@ describe("with a sentinel that is told what to say", () => {
     await (await declared(store, "t")).push("there");
     expect(await own.ask<number>(other, "DBSIZE")).toBeGreaterThan(0);
     expect(lines.join("\n")).toContain(`is 127.0.0.1:${other.port} now`);
+    // However often the store has connected, it watches over one connection.
+    const sentinel = own.sentinels[0] as RedisServer;
+    expect(await namesOn(own, sentinel)).toEqual(["fleet-sentinel"]);
+    await store.close();
+    await until("nobody watches", async () => (await namesOn(own, sentinel)).length === 0);
   });
 
   it("keeps what a master refuses that has become a replica, until there is a master again", async () => {

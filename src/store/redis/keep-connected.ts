@@ -47,9 +47,9 @@ export class KeptConnection {
     return this.#current?.isUsable === true ? this.#current : undefined;
   }
 
-  /** Starts connecting; harmless when it does already. */
+  /** Starts connecting; harmless when it does already, or is connected. */
   start(): void {
-    if (this.#running || this.#end.signal.aborted) return;
+    if (this.#running || this.#current !== undefined || this.#end.signal.aborted) return;
     this.#running = true;
     void this.#connect();
   }

@@ -103,10 +103,12 @@ export class SentinelWatch {
   }
 
   async #lookOn(connection: Connection): Promise<void> {
-    while (connection.isUsable) {
-      await sleep(LOOK_MS, this.#end.signal);
+    const { signal } = this.#end;
+    for (;;) {
+      await sleep(LOOK_MS, signal);
+      if (signal.aborted || !connection.isUsable) return;
       try {
-        if (connection.isUsable) await this.#look(connection);
+        await this.#look(connection);
       } catch (error) {
         // Another one may know.
         connection.drop(messageOf(error));
