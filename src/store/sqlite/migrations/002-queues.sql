@@ -52,7 +52,7 @@ CREATE INDEX tasks_oldest ON tasks (queue_id, seq) WHERE state = 'waiting';
 CREATE INDEX tasks_ttl ON tasks (queue_id, expires_at) WHERE state = 'waiting' AND expires_at IS NOT NULL;
 CREATE INDEX tasks_due ON tasks (queue_id, due_at, seq) WHERE state = 'scheduled';
 CREATE INDEX tasks_lease ON tasks (queue_id, lease_until) WHERE state = 'active';
-CREATE INDEX tasks_holder ON tasks (queue_id, holder) WHERE state = 'active';
+CREATE INDEX tasks_holder ON tasks (queue_id, holder, token) WHERE state = 'active';
 CREATE INDEX tasks_ended ON tasks (queue_id, state, finished_at, seq) WHERE finished_at IS NOT NULL;
 CREATE UNIQUE INDEX tasks_dedupe ON tasks (queue_id, dedupe_key) WHERE bears_key = 1;
 
