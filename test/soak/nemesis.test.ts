@@ -19,6 +19,7 @@ test.each([
   "random faults on $name for long leave everything whole, and no supervisor grows",
   async ({ name, open }) => {
     const cwd = makeProject(projectFiles(SLOTS));
+    console.log(`${name}, FLEET_SEED=${SEED}`);
     const place = await open(cwd);
     try {
       const faults = Math.round((MINUTES * 60_000) / EVERY_MS);

@@ -23,7 +23,6 @@ export const SHORT = {
   budgets: [],
 } as const;
 
-/** An automation whose slots each emit ten times a second, and say who and where they are. */
 /** An automation whose slots each emit ten times a second, and say where they are and which run of the slot this is. */
 export const TICKER = {
   "ticker.ts": `
@@ -61,6 +60,8 @@ export interface WorkerProcess {
   output(): string;
   lines(): number;
   readonly ended: Promise<number | null>;
+  /** How it ended, in words; undefined while it runs. */
+  exit(): string | undefined;
 }
 
 export interface SpawnOptions {
@@ -93,11 +94,23 @@ export function spawnWorker({ cwd, id, flags, timings = SHORT, env = {} }: Spawn
     });
   }
   const ended = once(child, "close").then(([code]) => code as number | null);
-  return { child, pid: child.pid as number, output: () => text, lines: () => lines, ended };
+  return {
+    child,
+    pid: child.pid as number,
+    output: () => text,
+    lines: () => lines,
+    ended,
+    exit: () => exitOf(child),
+  };
+}
+
+function exitOf({ exitCode, signalCode }: ChildProcess): string | undefined {
+  if (signalCode !== null) return signalCode;
+  return exitCode === null ? undefined : `exit code ${exitCode}`;
 }
 
 export async function endWorker(worker: WorkerProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-  if (worker.child.exitCode === null && worker.child.signalCode === null) {
+  if (worker.exit() === undefined) {
     worker.child.kill(signal);
     if (signal !== "SIGKILL") worker.child.kill("SIGCONT");
   }

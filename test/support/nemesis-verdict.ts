@@ -15,7 +15,7 @@ export function expectWhole(report: NemesisReport): void {
   expect(report.injected.filter(({ recoveredMs }) => recoveredMs === undefined)).toEqual([]);
   // Nothing is left behind.
   expect(report.orphanLeases).toBe(0);
-  expect(report.exitCodes).toEqual(report.exitCodes.map(() => 0));
+  expect(report.exits).toEqual(report.exits.map(() => "exit code 0"));
   expect(report.leasesLeft).toBe(0);
   expect(report.processesLeft).toEqual([]);
   const descriptors = report.samples.map((sample) => sample.descriptors);

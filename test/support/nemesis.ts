@@ -66,7 +66,8 @@ export interface NemesisReport {
   orphanLeases: number;
   /** Leases left after all workers had drained. */
   leasesLeft: number;
-  exitCodes: (number | null)[];
+  /** How each worker ended that was told to drain; with its last words where that was not exit code 0. */
+  exits: string[];
   processesLeft: number[];
   /** Of the supervisor that is never killed: minutes since its start, megabytes, open descriptors. */
   samples: { minutes: number; rssMb: number; descriptors: number }[];
@@ -100,6 +101,7 @@ class Nemesis {
   readonly #workers: WorkerProcess[] = [];
   /** Workers that a fault is at work on. */
   readonly #busy = new Set<number>();
+  readonly #drained = new Set<WorkerProcess>();
   readonly #ledger: Tick[] = [];
   readonly #wipes: number[] = [];
   readonly #injected: Injected[] = [];
@@ -140,10 +142,13 @@ class Nemesis {
     );
     const orphanLeases = view.leases.filter(({ incarnation }) => !alive.has(incarnation)).length;
     const running = await runningSlots(store);
-    const exitCodes: (number | null)[] = [];
+    const exits: string[] = [];
     for (const worker of this.#workers) {
+      this.#expectAlive();
       worker.child.kill("SIGTERM");
-      exitCodes.push(await worker.ended);
+      await worker.ended;
+      exits.push(lastWords(worker));
+      this.#drained.add(worker);
     }
     return {
       injected: this.#injected.map((fault) => ({ ...fault, recoveredMs: this.#recovery(fault.at) })),
@@ -154,7 +159,7 @@ class Nemesis {
       emitters: emittersOf(last),
       orphanLeases,
       leasesLeft: (await store.registry.view()).leases.length,
-      exitCodes,
+      exits,
       processesLeft: await this.#leftOver(),
       samples: this.#samples,
     };
@@ -178,12 +183,7 @@ class Nemesis {
     const until = performance.now() + 60_000;
     for (;;) {
       const owners = await runningSlots(this.#options.store).then((slots) => [...slots.values()]);
-      const fallen = this.#workers.find(({ child }) => child.exitCode !== null);
-      if (fallen !== undefined) {
-        throw new Error(
-          `a worker ended by itself (${fallen.child.exitCode}):\n${fallen.output().slice(-3000)}`,
-        );
-      }
+      this.#expectAlive();
       // One that was just started takes no signal yet.
       const up = this.#workers.every((worker) => worker.output().includes("as worker w"));
       if (up && owners.length === SLOTS && owners.every((workers) => workers.length === 1)) return;
@@ -194,6 +194,12 @@ class Nemesis {
       }
       await delay(100);
     }
+  }
+
+  /** Faults are over: who has ended now did so by itself. */
+  #expectAlive(): void {
+    const fallen = this.#workers.find((worker) => worker.exit() !== undefined && !this.#drained.has(worker));
+    if (fallen !== undefined) throw new Error(`a worker ended by itself: ${lastWords(fallen)}`);
   }
 
   async #watch(): Promise<void> {
@@ -354,6 +360,11 @@ class Nemesis {
     for (let i = 0; i < 50 && processesWith(texts).length > 0; i++) await delay(100);
     return processesWith(texts);
   }
+}
+
+function lastWords(worker: WorkerProcess): string {
+  const exit = worker.exit() ?? "still there";
+  return exit === "exit code 0" ? exit : `${exit}\n${worker.output().slice(-3000)}`;
 }
 
 /** The process that runs the slots; a supervisor that starts has another one for a moment, which loads the project. */
