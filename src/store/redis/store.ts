@@ -17,10 +17,11 @@ const TRAITS: StoreTraits = { kind: "redis", multiProcess: true, multiHost: true
 const DEFAULT_DEADLINE_SECONDS = 5;
 
 /**
- * Opens a store on Redis or Valkey >= 7.0: `redis://`, `rediss://` or `redis+cluster://seed:port[,seed:port]`, with user, password
- * and database in the address. Fails within the deadline with `FLEET_STORE_UNAVAILABLE`, `FLEET_STORE_AUTH`,
- * `FLEET_STORE_INCOMPATIBLE`, or at once with `FLEET_STORE_URL_INVALID`, `FLEET_OPTION_INVALID`, `FLEET_NAME_INVALID`,
- * `FLEET_NOT_AVAILABLE` (Sentinel). No error shows the password.
+ * Opens a store on Redis or Valkey >= 7.0: `redis://`, `rediss://`, `redis+cluster://seed:port[,seed:port]` or `redis+sentinel://`
+ * (over TLS `rediss+sentinel://`) `sentinel:port[,sentinel:port]/master-name`, with user, password and database in the address. The
+ * sentinels' own user and password go into `?sentinel_username=…&sentinel_password=…`. Fails within the deadline with
+ * `FLEET_STORE_UNAVAILABLE`, `FLEET_STORE_AUTH`, `FLEET_STORE_INCOMPATIBLE`, or at once with `FLEET_STORE_URL_INVALID` (also where the
+ * sentinels do not know the master's name), `FLEET_OPTION_INVALID`, `FLEET_NAME_INVALID`. No error shows a password.
  */
 export async function openRedisStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const target = parseTarget(url);
