@@ -42,8 +42,8 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
         return [stream, meta, quarantine];
       }),
       ...STREAMS.flatMap((name) => {
-        const { base, schedules } = keys.queue(name);
-        return [schedules, `${base}meta`, `${base}task:1`, `${base}lane:=k`];
+        const { base } = keys.queue(name);
+        return [`${base}meta`, `${base}task:1`, `${base}lane:=k`];
       }),
       ...Object.values(keys.fleet),
       keys.eventSeqs,
@@ -67,7 +67,6 @@ it("the names on the wire are as documented", () => {
   const { hand, ...queue } = redisKeys("prod").queue("x");
   expect(queue).toEqual({
     base: "{prod:queue:x}:",
-    schedules: "{prod:queue:x}:schedules",
     hint: "{prod:queue:x}:hint",
     finished: "{prod:queue:x}:finished",
   });

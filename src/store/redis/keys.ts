@@ -36,12 +36,11 @@ export interface StreamKeys {
  * - `delayed` ZSET by due time; `ttl` ZSET of waiting and delayed tasks by the end of their time to live.
  * - `completed`, `failed`, `cancelled` ZSETs; score = end in microseconds, strictly growing.
  * - `dedupe` HASH dedupe key -> `<throttled until> <id>`; `windows` ZSET of throttled dedupe keys by that time.
- * - `ticks` HASH schedule -> last tick with a task; `schedules` HASH, see `queue-put-schedule.lua`.
+ * - `ticks` HASH schedule -> last tick with a task; `schedules` HASH, see `queue-put-schedule.lua`; `removed` ZSET of removed ones by when.
  */
 export interface QueueKeys {
   /** `{<p>queue:<name>}:`, what all names of the queue begin with. */
   base: string;
-  schedules: string;
   /** Channel: there is something to claim, where there was nothing before. */
   hint: string;
   /** Channel: `<fleet id> <task id>`, a task that was asked for has ended. */
@@ -119,7 +118,6 @@ export function redisKeys(namespace: string): Keys {
       const base = `{${p}queue:${name}}:`;
       return {
         base,
-        schedules: `${base}schedules`,
         hint: `${base}hint`,
         finished: `${base}finished`,
         hand: (holder) => `${base}hand:${holder}`,

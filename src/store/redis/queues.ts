@@ -165,11 +165,7 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
       return scheduleOf(await call<string>("queue-put-schedule", queue, args));
     },
 
-    async removeSchedule({ queue, id }) {
-      const { schedules: key } = keysOf(queue);
-      const removed = await link.call(["HDEL", key, id], { repeatable: true, key });
-      return removed === 1 ? "removed" : "unknown";
-    },
+    removeSchedule: ({ queue, id }) => call("queue-remove-schedule", queue, { id }),
 
     pauseSchedule: ({ queue, id, paused }) =>
       call("queue-pause-schedule", queue, { id, paused: paused ? "1" : "0" }),

@@ -39,6 +39,7 @@ export const SCRIPT_NAMES = [
   "queue-page",
   "queue-pause-schedule",
   "queue-put-schedule",
+  "queue-remove-schedule",
   "queue-retry",
   "queue-schedules",
   "queue-stats",

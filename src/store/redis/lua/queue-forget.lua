@@ -62,3 +62,11 @@ function q.forget_windows()
     call("ZREM", q.base .. "windows", dedupe)
   end
 end
+
+-- After 30 days nobody submits a tick of a removed schedule any more.
+function q.forget_schedules()
+  local removed = q.base .. "removed"
+  local ids = call("ZRANGE", removed, "-inf", format("%d", q.now - 2592000000), "BYSCORE", "LIMIT", "0", "500")
+  q.many("HDEL", q.base .. "ticks", ids)
+  q.many("ZREM", removed, ids)
+end

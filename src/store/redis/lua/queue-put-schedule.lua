@@ -18,5 +18,6 @@ if stored then
 end
 stored = table.concat({ q.new_token(), since, paused, last }, " ") .. "\n" .. timing .. "\n" .. spec
 call("HSET", q.base .. "schedules", id, stored)
+call("ZREM", q.base .. "removed", id)
 q.close()
 return stored

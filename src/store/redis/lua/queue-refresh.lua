@@ -2,6 +2,7 @@
 -- of each in one step; `q.more` says whether there were more.
 
 q.MOST, q.more = 500, false
+q.EXPIRED = "its lease expired: the worker or the process that ran it was lost"
 
 function q.until_now(key)
   local found = call("ZRANGE", key, "-inf", q.stamp, "BYSCORE", "LIMIT", "0", "500")
@@ -20,7 +21,7 @@ function q.reclaim()
     local leases = q.base .. "held:" .. holders[i]
     local ids = q.until_now(leases)
     for n = 1, #ids do
-      q.settle(ids[n], "crashed", "", "its lease has expired: its worker or process was lost")
+      q.settle(ids[n], "crashed", "", q.EXPIRED)
     end
     reclaimed = reclaimed + #ids
     q.flush()
@@ -62,6 +63,18 @@ function q.expire()
     q.fail(ids[i], "expired", dedupe, asked)
   end
   return #ids
+end
+
+-- The same for one task, so that it can be told what it is by now.
+function q.refresh_one(id)
+  local state, lane, expires, dedupe, asked, holder = unpack(call("HMGET", q.tasks .. id, "s", "k", "e", "d", "q", "h"))
+  if state == "a" then
+    local lease = call("ZSCORE", q.base .. "held:" .. string.sub(holder, 2), id)
+    if tonumber(lease) <= q.now then q.settle(id, "crashed", "", q.EXPIRED) end
+  elseif (state == "w" or state == "s") and expires and tonumber(expires) <= q.now then
+    q.withdraw(id, state, lane)
+    q.fail(id, "expired", dedupe, asked)
+  end
 end
 
 -- Answers how many claims were taken back, how many tasks expired, and when the next scheduled task is due ("" for none).

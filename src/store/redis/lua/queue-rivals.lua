@@ -10,6 +10,7 @@ function q.rival_of(extras, pending)
     local owner = call("HGET", q.base .. "dedupe", extras.dedupe)
     if not owner then return end
     till, id = string.match(owner, "^(%d+) (.*)$")
+    q.refresh_one(id)
     state = call("HGET", q.tasks .. id, "s")
   end
   local mode = extras.mode

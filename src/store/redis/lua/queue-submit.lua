@@ -29,7 +29,6 @@ while i <= #ARGV do
         i = i + 2
       end
       if extras.dedupe or extras.j then list.special = true end
-      if extras.dedupe then list.deduped = true end
       list.extras[n] = extras
     end
   end

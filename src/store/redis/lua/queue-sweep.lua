@@ -8,5 +8,6 @@ q.open(KEYS[1], now_us(), ARGV[2])
 local reclaimed, expired = q.refresh()
 local forgotten = q.forget_old()
 q.forget_windows()
+q.forget_schedules()
 q.close()
 return { reclaimed, expired, forgotten, q.more and 1 or 0 }

@@ -12,6 +12,7 @@ function q.claim(id, lane, taker)
       call("ZREM", q.base .. "ttl", id)
       if tonumber(expires) <= q.now then
         q.fail(id, "expired", dedupe, asked)
+        taker.expired = taker.expired + 1
         return false
       end
     end
@@ -65,9 +66,10 @@ function q.take(wanted, holder, worker, lease_ms)
     flagged = "1" .. holder,
     begun = q.stamp .. " " .. worker,
     lease = format("%d", q.now + lease_ms),
-    tasks = {}, claims = {}, leases = {},
+    tasks = {}, claims = {}, leases = {}, expired = 0,
   }
-  while left > 0 do
+  -- Those that have expired are found one by one where `q.refresh` has left some: no more of them than it would take.
+  while left > 0 and taker.expired < 500 do
     local seats = call("ZRANGE", q.ring, "0", format("%d", math.min(left, 500)), "WITHSCORES")
     if #seats == 0 then break end
     local band = math.floor(tonumber(seats[2]) / q.BAND)

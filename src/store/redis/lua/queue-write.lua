@@ -105,7 +105,7 @@ function q.length()
   return q.present
 end
 
--- What time has ended neither fills the queue nor bears a dedupe key.
+-- What time has ended does not fill the queue.
 function q.refresh_once()
   if q.refreshed then return end
   q.refreshed = true
@@ -118,7 +118,6 @@ function q.submit(list)
   local size = #list.at
   local special = list.special or q.any_known(list.keys)
   if special then q.write_lots() end
-  if list.deduped then q.refresh_once() end
   if q.max_length > 0 then
     local growth = special and q.growth_of(list) or size
     if growth > 0 and q.length() + growth > q.max_length then
