@@ -4,6 +4,12 @@ import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import { type Lanes, openLanes, roomOf } from "./queue-lanes.ts";
 
+type Tallies = Pick<OpenQueue, "counts" | "totals" | "reasons">;
+export type QueueColumns = readonly [
+  ...[settings: string, tallies: string, lastToken: number, lastTurn: number],
+  ...[claimable: number, readied: number, id: number],
+];
+
 /** A queue during one call: read once, changed in memory, written back once, all in one transaction. */
 export interface OpenQueue {
   readonly id: number;
@@ -25,6 +31,8 @@ export interface OpenQueue {
   readonly lanes: Lanes;
   /** Tasks that somebody waited for, and which ended in this call. */
   readonly ended: string[];
+  /** Its row as it lies in the table. */
+  stored: QueueColumns;
 }
 
 /** Takes down, inside the transaction, what watches are to be told once it is durable. */
@@ -43,13 +51,7 @@ export interface QueueBook {
   nextToken(queue: OpenQueue): number;
 }
 
-type Tallies = Pick<OpenQueue, "counts" | "totals" | "reasons">;
-type Columns = readonly [
-  ...[id: number, settings: string, tallies: string, lastToken: number, lastTurn: number],
-  ...[claimable: number, readied: number],
-];
-
-const READ = `SELECT id, settings, tallies, last_token, last_turn, claimable, readied FROM queues
+const READ = `SELECT settings, tallies, last_token, last_turn, claimable, readied, id FROM queues
   WHERE ns = ? AND name = ?`;
 const CREATE = "INSERT INTO queues (ns, name, settings, tallies, last_token) VALUES (?, ?, ?, ?, ?)";
 const WRITE = `UPDATE queues SET settings = ?, tallies = ?, last_token = ?, last_turn = ?, claimable = ?, readied = ?
@@ -82,9 +84,9 @@ export function createQueueBook(parts: {
   const lastGiven = new Map<string, number>();
 
   function open(name: string): OpenQueue | undefined {
-    const row = db.sql(READ).get<Columns>(ns, name);
+    const row = db.sql(READ).get<QueueColumns>(ns, name);
     if (row === undefined) return undefined;
-    const [id, settings, tallies, lastToken, lastTurn, claimable, readied] = row;
+    const [settings, tallies, lastToken, lastTurn, claimable, readied, id] = row;
     const queue = {
       id,
       name,
@@ -97,6 +99,7 @@ export function createQueueBook(parts: {
       announced: false,
       readied,
       ended: [],
+      stored: row,
     };
     return Object.assign(queue, { lanes: openLanes(db, queue) });
   }
@@ -120,17 +123,10 @@ export function createQueueBook(parts: {
       queue.claimable = claimable;
       queue.announced = false;
       if (queue.ended.length > 0) news.ended(queue.name, queue.ended.splice(0));
-      const { settings, counts, totals, reasons, lastToken, lastTurn, readied, id } = queue;
-      const tallies = JSON.stringify({ counts, totals, reasons } satisfies Tallies);
-      db.sql(WRITE).run(
-        JSON.stringify(settings),
-        tallies,
-        lastToken,
-        lastTurn,
-        Number(claimable),
-        readied,
-        id,
-      );
+      const columns = columnsOf(queue);
+      // A step that changed nothing leaves no trace in the log, so it wakes no other process.
+      if (columns.some((column, i) => column !== queue.stored[i])) db.sql(WRITE).run(...columns);
+      queue.stored = columns;
     },
 
     nextToken(queue) {
@@ -139,6 +135,12 @@ export function createQueueBook(parts: {
       return queue.lastToken;
     },
   };
+}
+
+function columnsOf(queue: OpenQueue): QueueColumns {
+  const { settings, counts, totals, reasons, lastToken, lastTurn, claimable, readied, id } = queue;
+  const tallies = JSON.stringify({ counts, totals, reasons } satisfies Tallies);
+  return [JSON.stringify(settings), tallies, lastToken, lastTurn, Number(claimable), readied, id];
 }
 
 /** Most lanes that are looked at to say how many tasks could be claimed. */

@@ -7,9 +7,10 @@ import { AT_ONCE, tidy, tidyTask } from "./queue-sweep.ts";
 import { laneOf, readTask, selectTasks, type Task, tasksWhere } from "./queue-tasks.ts";
 import { fromColumn, toColumn } from "./stream-state.ts";
 
-const INSERT = `INSERT OR IGNORE INTO tasks (queue_id, id, state, lane, priority, max_attempts, timeout_ms, ttl_ms,
+const INSERT = `INSERT INTO tasks (queue_id, id, state, lane, priority, max_attempts, timeout_ms, ttl_ms,
   submitted_at, due_at, expires_at, asked, dedupe_key, bears_key, schedule,
-  tick_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  tick_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (queue_id, id) DO NOTHING`;
 const INSERT_PAYLOAD = "INSERT INTO task_payloads (seq, payload) VALUES (last_insert_rowid(), ?)";
 const WRITE_PAYLOAD = "UPDATE task_payloads SET payload = ? WHERE seq = ?";
 const BEARER = tasksWhere("t.dedupe_key = ? AND t.bears_key = 1");

@@ -1,5 +1,5 @@
 import type { QueueStore } from "../queue-store.ts";
-import type { Watch } from "../store.ts";
+import type { Watch } from "../watch.ts";
 import type { Database } from "./database.ts";
 import { call, type Notifier } from "./notify.ts";
 import type { QueueNews } from "./queue-book.ts";

@@ -181,6 +181,8 @@ test("nothing writes where nothing is to be done", async () => {
   const before = changed();
   await turn(5);
   await queues.keep({ queue: "q", holders: ["other"], leaseMs: 1000 });
+  await queues.lose({ queue: "q", holders: ["other"], crashed: [], error: "" });
+  await queues.sweep({ queue: "q" });
   await declare({ concurrency: 1 });
   expect(changed()).toBe(before);
   await queues.keep({ queue: "q", holders: ["h"], leaseMs: 1000 });
