@@ -96,6 +96,12 @@ export interface Context<Config = unknown, Output = unknown, State = unknown, St
 }
 
 export type OutputSchema<O> = O extends StreamContract<infer S> ? S : O extends Schema ? O : never;
+/** The contract behind a definition's `output`: none where there is none, and either where it is not known. */
+export type OutputOf<O> = [O] extends [Schema<never>]
+  ? undefined
+  : Schema extends O
+    ? StreamContract | undefined
+    : StreamContract<OutputSchema<O>>;
 export type ContextOf<C extends Schema, O, St extends Schema> = Context<
   InferOutput<C>,
   InferInput<OutputSchema<O>>,

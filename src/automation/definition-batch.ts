@@ -10,7 +10,7 @@ import type { InferInput, InferOutput, Schema } from "../contracts/schema/standa
 import type { StreamContract } from "../contracts/stream.ts";
 import { FleetError } from "../errors.ts";
 import type { ActiveTask } from "./active-task.ts";
-import type { ContextOf, OutputSchema } from "./context.ts";
+import type { ContextOf, OutputOf } from "./context.ts";
 import { fn, seal, type SharedOptions, sharedRules, stuckSeconds } from "./definition-options.ts";
 
 /** How a batch automation's queue may be given: its contract, the payload's schema alone, or what `defineQueue` takes. */
@@ -75,7 +75,7 @@ export interface BatchAutomation<
   /** Its queue contract: what others submit to. */
   readonly tasks: QueueContract<PayloadSchema<T>, ResultSchema<T>>;
   /** Its stream contract; undefined for an automation that emits nothing. */
-  readonly output: StreamContract<OutputSchema<O>>;
+  readonly output: OutputOf<O>;
   readonly options: Omit<BatchOptions<T, C, O, St>, "output" | "tasks">;
 }
 

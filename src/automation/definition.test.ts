@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { defineStream } from "../contracts/stream.ts";
-import { defineContinuous, isAutomation, type Automation } from "./definition.ts";
+import { defineStream, type StreamContract } from "../contracts/stream.ts";
+import { defineBatch } from "./definition-batch.ts";
+import { defineContinuous, isAutomation, type Automation, type ContinuousAutomation } from "./definition.ts";
 import { manifestOf } from "./manifest.ts";
 
 const runSlot = async () => {};
@@ -24,6 +25,21 @@ describe("defineContinuous", () => {
       name: "a",
     });
     expect(defineContinuous("a", { runSlot }).output).toBeUndefined();
+  });
+
+  it("types its output as what it is: a contract, or undefined where none is declared", () => {
+    const out = defineStream("a", z.object({ n: z.coerce.number() }));
+    expectTypeOf(defineContinuous("a", { output: out, runSlot }).output).toEqualTypeOf<typeof out>();
+    const bare = defineContinuous("a", { output: z.string(), runSlot });
+    expectTypeOf(bare.output).toEqualTypeOf<StreamContract<z.ZodString>>();
+    const none = defineContinuous("a", { config: z.object({ n: z.number() }), runSlot });
+    expectTypeOf(none.output).toEqualTypeOf<undefined>();
+    expectTypeOf(defineBatch("a", { tasks: z.string(), runOne: () => 1 }).output).toEqualTypeOf<undefined>();
+    // @ts-expect-error -- there is nothing to read
+    expect(() => none.output.name).toThrow(TypeError);
+    // Where it is not known which, it has to be looked at.
+    const some: ContinuousAutomation[] = [none, bare];
+    expectTypeOf(some[0]?.output).toEqualTypeOf<StreamContract | undefined>();
   });
 
   it("refuses an output contract of another name", () => {

@@ -3,7 +3,7 @@ import { checkOptions, notAvailable, type OptionRules } from "../contracts/optio
 import type { InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { FleetError } from "../errors.ts";
-import type { ContextOf, OutputSchema } from "./context.ts";
+import type { ContextOf, OutputOf } from "./context.ts";
 import type { AnyBatch } from "./definition-batch.ts";
 import { fn, isSealed, seal, type SharedOptions, sharedRules, stuckSeconds } from "./definition-options.ts";
 
@@ -28,7 +28,7 @@ export interface ContinuousAutomation<
   readonly kind: "continuous";
   readonly name: string;
   /** Its stream contract; undefined for an automation that emits nothing. */
-  readonly output: StreamContract<OutputSchema<O>>;
+  readonly output: OutputOf<O>;
   readonly options: Omit<ContinuousOptions<C, O, St>, "output">;
 }
 
