@@ -1,6 +1,7 @@
 import { describe } from "vitest";
 import { eventConformance } from "./events.ts";
 import type { StoreHarness } from "./harness.ts";
+import { queueConformance } from "./queues.ts";
 import { registryConformance } from "./registry.ts";
 import { storeConformance } from "./store.ts";
 import { streamConformance } from "./streams.ts";
@@ -11,6 +12,7 @@ export function conformance(harness: StoreHarness): void {
   describe(harness.name, () => {
     storeConformance(harness);
     streamConformance(harness);
+    queueConformance(harness);
     eventConformance(harness);
     registryConformance(harness);
   });
