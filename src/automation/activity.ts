@@ -25,6 +25,12 @@ export class Activity {
     this.progress();
   }
 
+  /** So many tasks have ended. Their code does not go on with that, so `touched` is not called. */
+  finished(tasks: number): void {
+    this.#iterations += tasks;
+    this.#lastProgress = monotonicMs();
+  }
+
   /** Waits nest: several parts of one slot may wait at the same time. */
   waiting(on: boolean): void {
     this.#waits += on ? 1 : -1;

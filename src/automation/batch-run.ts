@@ -38,7 +38,7 @@ export interface BatchRunParts {
 interface Begun {
   run: TaskRun;
   tasks: readonly ClaimedTask[];
-  told: Map<string, StopReason>;
+  told: Map<string, StopReason> | undefined;
 }
 
 /**
@@ -92,7 +92,8 @@ export class BatchRun implements DeskSlot {
 
   abort(token: string, reason: "cancelled" | "lease-lost"): void {
     if (this.#begun === undefined) return;
-    const { run, tasks, told } = this.#begun;
+    const { run, tasks } = this.#begun;
+    const told = (this.#begun.told ??= new Map<string, StopReason>());
     if (!told.has(token)) told.set(token, reason);
     // Where it shares its run with others, those go on.
     if (tasks.every((task) => told.has(task.token))) run.abort(reason);
@@ -146,12 +147,12 @@ export class BatchRun implements DeskSlot {
     const { runOne, runMany } = automation.options;
     const opening = this.#open(all);
     const opened = opening instanceof Promise ? await opening : opening;
-    const tasks = opened.map(({ task }) => task);
+    const tasks = opened.length === all.length ? all : opened.map(({ task }) => task);
     this.#taken = tasks;
     const [first] = opened;
     if (first === undefined) return;
     const run = new TaskRun(machineMs(), shortest(tasks), runMany === undefined ? first.task.id : null);
-    const begun: Begun = { run, tasks, told: new Map() };
+    const begun: Begun = { run, tasks, told: undefined };
     this.#begun = begun;
     this.#mark(slotTask(begun), tasks);
     // Looks at the slot's lease, too: it may have ended while this process stood still.
@@ -279,12 +280,12 @@ export class BatchRun implements DeskSlot {
   }
 
   #toldTo({ run, told }: Begun, task: ClaimedTask): StopReason | null {
-    return told.size > 0 ? (told.get(task.token) ?? run.aborted) : run.aborted;
+    return told?.get(task.token) ?? run.aborted;
   }
 
   #finish(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
     this.#parts.desk.ended(task, outcome, ranMs);
-    this.#parts.activity.turn();
+    this.#parts.activity.finished(1);
   }
 
   #mark(task: SlotTask | null, all: readonly ClaimedTask[]): void {

@@ -5,9 +5,9 @@ import { monotonicMs } from "../internal/timers.ts";
 import type { HeldTasks } from "../protocol/host.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
 import type { QueueStore, TurnResult } from "../store/queue-store.ts";
-import type { Watch } from "../store/store.ts";
+import type { Watch } from "../store/watch.ts";
 import { missing, strangers, type Held } from "./task-held.ts";
-import { type Outcome, RETURNED } from "./task-outcome.ts";
+import { type Outcome, RETURNED, settlementOf } from "./task-outcome.ts";
 import { meanRun, SOON_MS, tasksAhead, tasksToClaim } from "./task-prefetch.ts";
 
 /** Two, so that the next call is made while the answer of the last one is being worked on. */
@@ -146,7 +146,7 @@ export class TaskDesk {
   /** How a task has ended; `ranMs` where it has run. */
   ended(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
     if (ranMs !== undefined) this.#meanRunMs = meanRun(this.#meanRunMs, ranMs);
-    this.#ended.push({ ...outcome, id: task.id, token: task.token });
+    this.#ended.push(settlementOf(task, outcome));
     this.#schedule();
   }
 
@@ -264,7 +264,7 @@ export class TaskDesk {
       if (bringing === undefined) this.#strange.set(token, this.#lastCall);
       else if ([...this.#calls].some((call) => call <= bringing)) this.#strange.set(token, bringing);
       else {
-        this.#ended.push({ id, token, ...RETURNED });
+        this.#ended.push(settlementOf({ id, token }, RETURNED));
         this.#schedule();
       }
     }

@@ -1,8 +1,10 @@
 /** What becomes of the tasks of a host that has ended. Pure. */
-import { pauseAfter, timedOut } from "../automation/task-outcome.ts";
+import { pauseAfter, settlementOf, timedOut } from "../automation/task-outcome.ts";
 import type { StopReason } from "../automation/context.ts";
 import type { Settlement } from "../protocol/task.ts";
 import type { HostEnd } from "./hosts.ts";
+
+const DEAF = "it did not end then, so its process was ended";
 
 export interface LostTasks {
   queue: string;
@@ -34,14 +36,7 @@ export function lostTasks(
   if (killedFor === "task-timeout") {
     const { backoff } = tasks.options;
     const settle = causes.flatMap(({ timeoutMs, tasks: all }) =>
-      all.map(({ id, token, attempts }): Settlement => {
-        const outcome = timedOut(
-          { timeoutMs },
-          pauseAfter(attempts, backoff),
-          "it did not end, so its process was ended",
-        );
-        return { ...outcome, id, token };
-      }),
+      all.map((task) => settlementOf(task, timedOut(timeoutMs, pauseAfter(task.attempts, backoff), DEAF))),
     );
     return { ...lost, settle };
   }
