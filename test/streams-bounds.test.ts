@@ -107,6 +107,25 @@ describe("openFleet", () => {
     await again[Symbol.asyncDispose]();
   });
 
+  it("refuses pops once it is closed, whether or not they would wait, and ends loops quietly", async () => {
+    const fleet = await openFleet({ store: "sqlite::memory:" });
+    const stream = fleet.stream(bounded(10));
+    await stream.push(1);
+    const waiting = fleet.stream(defineStream("others", z.number())).pop({ waitSeconds: 60 });
+    const seen: unknown[] = [];
+    for await (const payload of stream) {
+      seen.push(payload);
+      await fleet.close();
+    }
+    expect(seen).toEqual([1]);
+    expect(await stream.next()).toBeUndefined();
+    expect(await waiting).toEqual([]);
+    for (const options of [undefined, { waitSeconds: 60 }, { waitSeconds: Number.POSITIVE_INFINITY }]) {
+      await expect(stream.pop(options)).rejects.toMatchObject({ code: "FLEET_CLOSED" });
+      await expect(stream.popEnvelopes(options)).rejects.toMatchObject({ code: "FLEET_CLOSED" });
+    }
+  });
+
   it("refuses what it cannot use", async () => {
     await expect(openFleet({} as { store: string })).rejects.toThrow("openFleet: store is missing");
     await expect(openFleet({ store: "mysql://x" })).rejects.toMatchObject({

@@ -118,12 +118,15 @@ describe("a waiting pop", () => {
     const aborted = streams
       .consumer(NUMBERS, { signal: abort.signal })
       .pop({ waitSeconds: Number.POSITIVE_INFINITY });
-    const closed = streams.consumer(NUMBERS).next();
+    const consumer = streams.consumer(NUMBERS);
+    const closed = consumer.next();
     await pause(20);
     abort.abort();
     expect(await aborted).toEqual([]);
     await streams.close();
     expect(await closed).toBeUndefined();
+    // What a slot's code still asks for at its end is answered in silence.
+    expect(await consumer.pop({ waitSeconds: 60 })).toEqual([]);
   });
 
   it("reports its waits and what it took", async () => {

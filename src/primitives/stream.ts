@@ -25,7 +25,10 @@ const PEEK: OptionRules<Required<PeekOptions>> = { n: count };
 
 /** What an automation sees of somebody's stream. Delivery class: **at most once**: what `pop` returned is gone from the store. */
 export interface ConsumerStream<S extends Schema> extends AsyncIterable<InferOutput<S>> {
-  /** Up to `n` payloads, oldest first; empty when nothing came within `waitSeconds`, or on shutdown. */
+  /**
+   * Up to `n` payloads, oldest first; empty when nothing came within `waitSeconds`, or on shutdown. Throws `FLEET_CLOSED` when the fleet
+   * had been closed before, whether or not it would wait.
+   */
   pop(options?: PopOptions): Promise<InferOutput<S>[]>;
   /** As `pop`, with `id`, `slotId` and `ts` of each entry. */
   popEnvelopes(options?: PopOptions): Promise<Envelope<InferOutput<S>>[]>;
@@ -52,6 +55,8 @@ export interface HandleParts<S extends Schema> {
   activity?: { progress(): void; waiting(on: boolean): void };
   /** Called before each pop; throws where this consumer must not take anything any more. */
   fence?: () => void;
+  /** Called at the beginning of each call; throws once what the handle belongs to has been closed. */
+  checkOpen?: () => void;
 }
 
 export function consumerStream<S extends Schema>({
@@ -60,9 +65,10 @@ export function consumerStream<S extends Schema>({
   signal,
   activity,
   fence,
+  checkOpen,
 }: HandleParts<S>): ConsumerStream<S> {
   const where = `stream "${contract.name}"`;
-  const popEnvelopes = async (options?: PopOptions) => {
+  const take = async (options?: PopOptions) => {
     const { n = 1, waitSeconds = 0 } = checkOptions<Required<PopOptions>>(`${where}: pop`, options, POP);
     if (waitSeconds > 0) activity?.waiting(true);
     try {
@@ -74,8 +80,13 @@ export function consumerStream<S extends Schema>({
     }
   };
   const next = async () => {
-    const [envelope] = await popEnvelopes({ waitSeconds: Number.POSITIVE_INFINITY });
+    const [envelope] = await take({ waitSeconds: Number.POSITIVE_INFINITY });
     return envelope;
+  };
+  // What loops over a stream ends quietly on shutdown, also where it was at work on an entry meanwhile: `next` does not ask.
+  const popEnvelopes = async (options?: PopOptions) => {
+    checkOpen?.();
+    return take(options);
   };
   return {
     popEnvelopes,

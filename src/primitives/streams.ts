@@ -81,6 +81,7 @@ export class Streams {
       reader: this.#reader(contract),
       emitter: this.emitter(contract, null, "guest"),
       signal: this.#signal(undefined),
+      checkOpen: () => this.#checkOpen(),
     });
   }
 
@@ -120,7 +121,7 @@ export class Streams {
         "expected a stream contract made by defineStream(name, schema), or an automation's `.output`",
       );
     }
-    if (this.#over.signal.aborted) throw new FleetError("FLEET_CLOSED", "this fleet has been closed");
+    this.#checkOpen();
     const stream = contract.name;
     let waiters = this.#waiters.get(stream);
     if (waiters === undefined) {
@@ -130,6 +131,10 @@ export class Streams {
     let quietly = this.#quietly.get(stream);
     if (quietly === undefined) this.#quietly.set(stream, (quietly = new Throttle(SAY_MS)));
     return new StreamReader(this.#store.streams, contract, { waiters, log, quietly });
+  }
+
+  #checkOpen(): void {
+    if (this.#over.signal.aborted) throw new FleetError("FLEET_CLOSED", "this fleet has been closed");
   }
 
   async #sweep(): Promise<void> {
