@@ -1,6 +1,5 @@
-import { applyProgram } from "../control/apply-program.ts";
+import { applyDeploy } from "../control/deploy.ts";
 import { Leader } from "../control/leader.ts";
-import { Schedules } from "../control/schedules.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
@@ -34,7 +33,6 @@ export interface StoreSideParts {
 export class StoreSide {
   readonly #parts: StoreSideParts;
   readonly #leader: Leader;
-  readonly #schedules: Schedules;
   readonly #selfCheck: SelfCheck;
   readonly #trouble = new Throttle(10_000, 60_000);
   /** The latest that the store has told. */
@@ -58,7 +56,6 @@ export class StoreSide {
       sweepMs: timings.sweepMs,
       log,
     });
-    this.#schedules = new Schedules({ store, leading: () => this.#leader.leading, log });
     this.#selfCheck = new SelfCheck({
       store,
       workerId: member.id,
@@ -73,7 +70,6 @@ export class StoreSide {
     this.#timer = setInterval(() => void this.tick(), this.#parts.books.timings.beatMs);
     this.#listen();
     this.#selfCheck.start();
-    this.#schedules.start();
     void this.tick();
   }
 
@@ -82,7 +78,7 @@ export class StoreSide {
     this.#stopped = true;
     clearInterval(this.#timer);
     try {
-      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop()]);
+      await this.#selfCheck.stop();
       await this.#leader.resign();
       await this.#parts.books.member.leave();
       await this.#watch?.close();
@@ -95,7 +91,7 @@ export class StoreSide {
   async programChanged(): Promise<void> {
     const { store, books, log } = this.#parts;
     await books.member.announce();
-    await applyProgram(store, books.program, log);
+    await applyDeploy(store.registry, books.program, log);
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
     await this.tick();
   }
@@ -168,7 +164,7 @@ export class StoreSide {
       return;
     }
     await this.#reseed(await this.#parts.store.registry.view());
-    await applyProgram(this.#parts.store, books.program, log);
+    await applyDeploy(this.#parts.store.registry, books.program, log);
     await this.#parts.emptied();
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }
