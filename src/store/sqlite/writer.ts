@@ -10,8 +10,10 @@ import { busyWaitMs } from "./retry.ts";
  *
  * The calls of one turn of the event loop travel together: leading reads in one read transaction, everything from the first
  * write on in one `BEGIN IMMEDIATE` transaction, in portions short enough to hold neither the event loop nor the lock for
- * long. Nothing is awaited between BEGIN and COMMIT, so a process that is frozen has the lock in its hands only where it was stopped
- * within that stretch (a third of a millisecond for one small call). While another process has the lock, the queue waits and tries again with timers, never inside SQLite; a call whose
+ * long. Nothing is awaited between BEGIN and COMMIT: a process that is frozen keeps the lock only where it was stopped within
+ * that stretch, a third of a millisecond for one small call.
+ *
+ * While another process has the lock, the queue waits and tries again with timers, never inside SQLite; a call whose
  * deadline passes meanwhile fails, and was certainly not applied.
  */
 export interface Writer {
