@@ -1,5 +1,12 @@
 import { checkName } from "../contracts/name.ts";
-import { checkOptions, integer, notAvailable, number, type OptionRules } from "../contracts/options.ts";
+import {
+  checkOptions,
+  integer,
+  notAvailable,
+  number,
+  refuse,
+  type OptionRules,
+} from "../contracts/options.ts";
 import {
   defineQueue,
   isQueueContract,
@@ -9,6 +16,7 @@ import {
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import { FleetError } from "../errors.ts";
+import { declaredSpecs, type ScheduleOptions } from "../primitives/schedule-spec.ts";
 import type { ActiveTask } from "./active-task.ts";
 import type { ContextOf, OutputOf } from "./context.ts";
 import { fn, seal, type SharedOptions, sharedRules, stuckSeconds } from "./definition-options.ts";
@@ -60,6 +68,8 @@ export interface BatchOptions<
   size?: number;
   /** How long `runMany` waits for `size` tasks, once it has one, in seconds; 0 to 3600, default 0: it takes what is there. */
   waitSeconds?: number;
+  /** What submits tasks to its queue by itself, by name. Changed or removed with this definition, when a worker with it starts. */
+  schedules?: Readonly<Record<string, ScheduleOptions<PayloadSchema<T>>>>;
   /** Takes a new config live; without it the slot finishes its task and starts again with the new one. */
   onConfig?(config: InferOutput<C>, ctx: ContextOf<C, O, St>): void | Promise<void>;
 }
@@ -110,6 +120,7 @@ export function defineBatch<
       `${where}: tasks is missing; give the schema of its tasks' payload, or a contract: tasks: defineQueue("${name}", …)`,
     );
   checkHandler(where, options);
+  declaredSpecs(tasks, options.schedules);
   return seal({ kind: "batch", name, tasks, output, options }) as unknown as BatchAutomation<T, C, O, St>;
 }
 
@@ -128,7 +139,7 @@ function checkHandler(where: string, { runOne, runMany, ...options }: Partial<Op
     );
 }
 
-function rules(name: string): OptionRules<Required<Options>> & { labels: unknown; schedules: unknown } {
+function rules(name: string): OptionRules<Required<Options>> & { labels: unknown } {
   return {
     ...sharedRules(name),
     tasks: (value) => queueContract(name, value),
@@ -139,7 +150,10 @@ function rules(name: string): OptionRules<Required<Options>> & { labels: unknown
     waitSeconds: number({ min: 0, max: 3600 }),
     stuckSeconds,
     labels: notAvailable,
-    schedules: notAvailable,
+    schedules: (value, where) =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? (value as NonNullable<Options["schedules"]>)
+        : refuse(where, 'schedules by name, as { nightly: { cron: "0 3 * * *", payload: … } }', value),
   };
 }
 

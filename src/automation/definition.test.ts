@@ -126,3 +126,39 @@ describe("manifestOf", () => {
     });
   });
 });
+
+describe("schedules of a batch automation", () => {
+  const runOne = () => null;
+  const tasks = z.object({ n: z.number() });
+  const define = (schedules: unknown) =>
+    defineBatch("reports", { tasks, runOne, schedules: schedules as never });
+
+  it("stand in its manifest, with the queue's settings", () => {
+    const made = define({ nightly: { cron: "0 3 * * *", timezone: "Europe/Berlin", payload: { n: 1 } } });
+    const manifest = manifestOf(made as unknown as Automation, "h");
+    expect(manifest.schedules).toEqual([
+      expect.objectContaining({
+        id: "nightly",
+        timing: { cron: "0 3 * * *", timezone: "Europe/Berlin" },
+        payload: '{"n":1}',
+        origin: "definition",
+      }),
+    ]);
+    expect(JSON.parse(JSON.stringify(manifest))).toEqual(manifest);
+  });
+
+  it.each([
+    [[], /schedules must be schedules by name/],
+    [
+      { nightly: { cron: "0 3 * *", payload: { n: 1 } } },
+      /schedule "nightly" of queue "reports": cron: .* is not a pattern/,
+    ],
+    [
+      { nightly: { cron: "0 3 * * *", payload: { n: "x" } } },
+      /schedule "nightly" of queue "reports": payload: n: /,
+    ],
+    [{ "a/b": { everySeconds: 5, payload: { n: 1 } } }, /"a\/b" is not a valid name for a schedule/],
+  ])("are refused when they are wrong: %o", (schedules, message) => {
+    expect(() => define(schedules)).toThrow(message);
+  });
+});

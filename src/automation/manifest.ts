@@ -1,6 +1,7 @@
 import { inputJsonSchema } from "../contracts/schema/json-schema.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 import type { ContractUse, Manifest, UseDirection } from "../protocol/manifest.ts";
+import { declaredSpecs } from "../primitives/schedule-spec.ts";
 import type { Automation } from "./definition.ts";
 import type { Used } from "./definition-options.ts";
 
@@ -42,6 +43,9 @@ export function manifestOf(automation: Automation, version: string): Manifest {
     ),
     liveConfig: options.onConfig !== undefined,
     ...(options.stuckSeconds === undefined ? {} : { stuckSeconds: options.stuckSeconds }),
+    ...(automation.kind === "batch" && automation.options.schedules !== undefined
+      ? { schedules: declaredSpecs(automation.tasks, automation.options.schedules) }
+      : {}),
     ...(options.recycle === undefined ? {} : { recycle: options.recycle }),
   };
 }

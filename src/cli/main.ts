@@ -6,6 +6,7 @@ import { EXIT, reportError } from "./exit.ts";
 import { addExplain } from "./explain.ts";
 import { addStoreOptions } from "./options.ts";
 import { addRun } from "./run-command.ts";
+import { addSchedule } from "./schedule.ts";
 import { addStatus } from "./status.ts";
 import { addSteer } from "./steer.ts";
 import { addStream } from "./stream.ts";
@@ -41,6 +42,7 @@ function fleetCommand(terminal: Terminal): Command {
   addSteer(program, terminal);
   addStream(program, terminal);
   addTask(program, terminal);
+  addSchedule(program, terminal);
   addWipe(program, terminal);
   return program;
 }

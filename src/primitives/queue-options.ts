@@ -94,7 +94,8 @@ function dedupeOf(where: string, given: Partial<Required<SubmitOptions>>): Pick<
   return { dedupe: { key: dedupeKey, onDuplicate, windowMs: toMs(dedupeSeconds ?? 0) } };
 }
 
-function pointInTime(value: unknown, where: string): number {
+/** A `Date` or Unix milliseconds, as whole milliseconds. */
+export function pointInTime(value: unknown, where: string): number {
   if (value instanceof Date && Number.isNaN(value.getTime()))
     return refuse(where, "a valid Date", new Error("an invalid Date"));
   const ms = value instanceof Date ? value.getTime() : value;

@@ -1,5 +1,5 @@
 import { after } from "../internal/timers.ts";
-import type { Watch } from "../store/store.ts";
+import type { Watch } from "../store/watch.ts";
 import type { IdlePoller } from "./idle-poller.ts";
 
 /** How long a watch outlives its last waiter, so that a loop of calls does not subscribe anew each time. */

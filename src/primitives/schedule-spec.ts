@@ -15,6 +15,7 @@ import type { InferInput, Schema } from "../contracts/schema/standard.ts";
 import { check, payloadError } from "../contracts/validate.ts";
 import { FleetError, messageOf } from "../errors.ts";
 import type { ScheduleSpec } from "../protocol/task.ts";
+import { pointInTime, toMs } from "./queue-options.ts";
 
 /** When a task is submitted by itself, and what it is. Exactly one of `cron`, `everySeconds` and `at` says when. */
 export interface ScheduleOptions<P extends Schema = Schema> {
@@ -54,7 +55,7 @@ const RULES: OptionRules<Required<ScheduleOptions>> = {
   cron: text({ max: 200 }),
   timezone: text({ max: 64 }),
   everySeconds: number({ min: 1, max: YEAR }),
-  at: (value, where) => pointInTime(value, where),
+  at: pointInTime,
   payload: (value) => value,
   overlap: oneOf(["allow", "skip"]),
   missed: oneOf(["skip", "once", "all"]),
@@ -77,27 +78,59 @@ export async function scheduleSpec<P extends Schema>(
   options: ScheduleOptions<P>,
   origin: ScheduleSpec["origin"],
 ): Promise<ScheduleSpec> {
-  const where = `schedule "${id}" of queue "${contract.name}"`;
-  const given = checkScheduleOptions(where, id, options);
+  const where = whereOf(contract, id);
+  checkScheduleOptions(where, id, options);
   const payload: unknown = options.payload;
   const checked = await check(contract.payload, payload);
   if (!checked.ok) throw payloadError(`${where}: payload`, checked.issues);
+  return uncheckedSpec(contract, id, options, origin);
+}
+
+/**
+ * The schedules that a definition declares. As `scheduleSpec`, at once: a payload whose schema is asynchronous is not checked before a task
+ * with it is taken.
+ */
+export function declaredSpecs(
+  contract: QueueContract,
+  declared: Readonly<Record<string, ScheduleOptions>> | undefined,
+): ScheduleSpec[] {
+  return Object.entries(declared ?? {}).map(([id, options]) => {
+    const where = whereOf(contract, id);
+    checkScheduleOptions(where, id, options);
+    const checked = check(contract.payload, options.payload);
+    if (!(checked instanceof Promise) && !checked.ok) throw payloadError(`${where}: payload`, checked.issues);
+    return uncheckedSpec(contract, id, options, "definition");
+  });
+}
+
+function whereOf({ name }: QueueContract, id: string): string {
+  return `schedule "${id}" of queue "${name}"`;
+}
+
+function uncheckedSpec<P extends Schema>(
+  contract: QueueContract<P>,
+  id: string,
+  options: ScheduleOptions<P>,
+  origin: ScheduleSpec["origin"],
+): ScheduleSpec {
+  const where = whereOf(contract, id);
+  const given = checkScheduleOptions(where, id, options);
   const { overlap = "allow", missed = "once", missedCap = 100, jitterSeconds = 0, priority = 0, key } = given;
-  const seconds = (own: number | undefined, ofQueue: number) => Math.round((own ?? ofQueue) * 1000);
+  const ms = (own: number | undefined, ofQueue: number) => toMs(own ?? ofQueue);
   return {
     id,
     timing: timingOf(where, given),
-    payload: encodePayload(`${where}: payload`, payload),
+    payload: encodePayload(`${where}: payload`, options.payload),
     overlap,
     missed,
     missedCap,
-    jitterMs: Math.round(jitterSeconds * 1000),
+    jitterMs: toMs(jitterSeconds),
     task: {
       priority,
       ...(key === undefined ? {} : { key }),
       maxAttempts: given.maxAttempts ?? contract.options.maxAttempts,
-      timeoutMs: seconds(given.timeoutSeconds, contract.options.timeoutSeconds),
-      ttlMs: seconds(given.ttlSeconds, contract.options.ttlSeconds),
+      timeoutMs: ms(given.timeoutSeconds, contract.options.timeoutSeconds),
+      ttlMs: ms(given.ttlSeconds, contract.options.ttlSeconds),
     },
     origin,
   };
@@ -151,11 +184,4 @@ function checkTimezone(where: string, timezone: string): void {
   } catch {
     refuse(`${where}: timezone`, 'an IANA time zone, as "Europe/Berlin"', timezone);
   }
-}
-
-/** A `Date` or Unix milliseconds, as whole milliseconds; up to the year 2255, so a number in seconds or microseconds is seen. */
-function pointInTime(value: unknown, where: string): number {
-  const ms = value instanceof Date ? value.getTime() : value;
-  const likely = typeof ms === "number" && Number.isFinite(ms) && ms >= 1e11 && ms <= 9e12;
-  return likely ? Math.floor(ms) : refuse(where, "a Date or Unix milliseconds", value);
 }

@@ -1,4 +1,4 @@
-import type { Watch } from "../store/store.ts";
+import type { Watch } from "../store/watch.ts";
 import type { IdlePoller } from "./idle-poller.ts";
 
 /** How long a watch outlives its last waiter, so that a loop of short waits does not subscribe anew each time. */

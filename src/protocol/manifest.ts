@@ -1,4 +1,5 @@
 import type { QueueContract } from "../contracts/queue.ts";
+import type { ScheduleSpec } from "./task.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 
 export type AutomationKind = "continuous" | "batch";
@@ -32,6 +33,8 @@ export interface Manifest {
   liveConfig: boolean;
   /** A slot without progress for so long is healed; left out: the worker's default, and for a batch automation none. */
   stuckSeconds?: number;
+  /** What a batch automation declares to be submitted by itself; left out: nothing. */
+  schedules?: readonly ScheduleSpec[];
   /** When its process is replaced by a fresh one, besides on request. */
   recycle?: RecycleLimits;
 }

@@ -8,7 +8,7 @@ import type {
   TaskRecord,
   TaskState,
 } from "../protocol/task.ts";
-import type { Watch } from "./store.ts";
+import type { Watch } from "./watch.ts";
 
 /** What holds for a whole queue. Kept in the store by its owner, so that every process goes by the same. */
 export interface QueueSettings {

@@ -13,6 +13,7 @@ import type { Manifest } from "../protocol/manifest.ts";
 import type { Assignments, DesiredAutomation, SlotLease, SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
 import type { QueueStore } from "./queue-store.ts";
+import type { Watch } from "./watch.ts";
 
 export interface Store {
   readonly traits: StoreTraits;
@@ -45,12 +46,6 @@ export interface StoreTraits {
    * one, and many enough that a call's own cost (a round trip, a transaction) does not show.
    */
   readonly entriesPerPush: number;
-}
-
-/** A subscription to hints or events. `ready` resolves once nothing published from then on can be overlooked. */
-export interface Watch {
-  readonly ready: Promise<void>;
-  close(): Promise<void>;
 }
 
 // ── Streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,11 +1,13 @@
-import { applyDeploy } from "../control/deploy.ts";
+import { applyProgram } from "../control/apply-program.ts";
 import { Leader } from "../control/leader.ts";
+import { Schedules } from "../control/schedules.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus } from "../protocol/status.ts";
-import type { FleetView, Store, Watch } from "../store/store.ts";
+import type { FleetView, Store } from "../store/store.ts";
+import type { Watch } from "../store/watch.ts";
 import type { Books } from "./books.ts";
 import { SelfCheck } from "./self-check.ts";
 import type { Turns } from "./turns.ts";
@@ -33,6 +35,7 @@ export interface StoreSideParts {
 export class StoreSide {
   readonly #parts: StoreSideParts;
   readonly #leader: Leader;
+  readonly #schedules: Schedules;
   readonly #selfCheck: SelfCheck;
   readonly #trouble = new Throttle(10_000, 60_000);
   /** The latest that the store has told. */
@@ -56,6 +59,7 @@ export class StoreSide {
       sweepMs: timings.sweepMs,
       log,
     });
+    this.#schedules = new Schedules({ store, leading: () => this.#leader.leading, log });
     this.#selfCheck = new SelfCheck({
       store,
       workerId: member.id,
@@ -70,6 +74,7 @@ export class StoreSide {
     this.#timer = setInterval(() => void this.tick(), this.#parts.books.timings.beatMs);
     this.#listen();
     this.#selfCheck.start();
+    this.#schedules.start();
     void this.tick();
   }
 
@@ -78,7 +83,7 @@ export class StoreSide {
     this.#stopped = true;
     clearInterval(this.#timer);
     try {
-      await this.#selfCheck.stop();
+      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop()]);
       await this.#leader.resign();
       await this.#parts.books.member.leave();
       await this.#watch?.close();
@@ -91,7 +96,7 @@ export class StoreSide {
   async programChanged(): Promise<void> {
     const { store, books, log } = this.#parts;
     await books.member.announce();
-    await applyDeploy(store.registry, books.program, log);
+    await applyProgram(store, books.program, log);
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
     await this.tick();
   }
@@ -164,7 +169,7 @@ export class StoreSide {
       return;
     }
     await this.#reseed(await this.#parts.store.registry.view());
-    await applyDeploy(this.#parts.store.registry, books.program, log);
+    await applyProgram(this.#parts.store, books.program, log);
     await this.#parts.emptied();
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }

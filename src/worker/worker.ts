@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { Automation } from "../automation/definition.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { Log } from "../internal/log.ts";
-import { applyDeploy } from "../control/deploy.ts";
+import { applyProgram } from "../control/apply-program.ts";
 import type { Program } from "../protocol/program.ts";
 import { VERSION } from "../protocol/version.ts";
 import type { Store } from "../store/store.ts";
@@ -76,7 +76,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     id: options.id,
     dataDir,
   });
-  await applyDeploy(store.registry, program, log);
+  await applyProgram(store, program, log);
   const runtime =
     options.inline === undefined && store.traits.multiProcess
       ? processRuntime(

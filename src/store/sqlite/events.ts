@@ -1,5 +1,6 @@
 import { matchesTopic, type BusEvent } from "../../protocol/event.ts";
-import type { EventStore, Watch } from "../store.ts";
+import type { EventStore } from "../store.ts";
+import type { Watch } from "../watch.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import { call, type Notifier } from "./notify.ts";

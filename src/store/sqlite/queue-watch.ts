@@ -61,6 +61,11 @@ export function createQueueWatch(parts: { db: Database; ns: string; writer: Writ
   }
 
   notifier.onForeignCommit(look);
+  // Another file has counts of its own, which say nothing about those of the old one.
+  db.onReplaced(() => {
+    lastEnd = newestEnd();
+    for (const entry of watched.values()) entry.readied = -1;
+  });
   writer.join({
     flush() {},
     committed() {

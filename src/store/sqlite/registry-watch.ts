@@ -1,4 +1,4 @@
-import type { Watch } from "../store.ts";
+import type { Watch } from "../watch.ts";
 import type { FleetRow } from "./fleet-row.ts";
 import { call, type Notifier } from "./notify.ts";
 import type { Writer } from "./writer.ts";

@@ -1,4 +1,4 @@
-import type { Watch } from "../store.ts";
+import type { Watch } from "../watch.ts";
 import type { Database } from "./database.ts";
 import { call, type Notifier } from "./notify.ts";
 import type { OpenStream } from "./stream-cache.ts";

@@ -1,0 +1,25 @@
+import type { Log } from "../internal/log.ts";
+import type { Program } from "../protocol/program.ts";
+import type { Store } from "../store/store.ts";
+import { applyDeploy } from "./deploy.ts";
+
+/** Writes down what a program asks for: the desired state that it seeds, and the schedules that its batch automations declare. */
+export async function applyProgram(
+  { registry, queues }: Pick<Store, "registry" | "queues">,
+  program: Program,
+  log: Log,
+): Promise<void> {
+  await applyDeploy(registry, program, log);
+  for (const { manifest } of program.automations) {
+    if (manifest.tasks === null) continue;
+    const { queue } = manifest.tasks;
+    const declared = manifest.schedules ?? [];
+    for (const spec of declared) await queues.putSchedule({ queue, spec });
+    const { schedules } = await queues.schedules({ queue });
+    // Those made at run time are somebody else's.
+    const gone = schedules.filter(
+      ({ spec }) => spec.origin === "definition" && !declared.some(({ id }) => id === spec.id),
+    );
+    for (const { spec } of gone) await queues.removeSchedule({ queue, id: spec.id });
+  }
+}
