@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { transformSync } from "esbuild";
 import { describe, expect, it } from "vitest";
+import { QUEUE_DEFAULTS } from "../src/contracts/queue.ts";
 import { STREAM_DEFAULTS } from "../src/contracts/stream.ts";
 import { DEFAULT_TIMINGS } from "../src/worker/timings.ts";
 import { HEAL_CAUSES } from "../src/protocol/health.ts";
@@ -57,6 +58,25 @@ describe("numbers in the documents", () => {
     expect(plain(row("maxLength"))).toBe(STREAM_DEFAULTS.maxLength);
     expect(plain(row("ttlSeconds"))).toBe(STREAM_DEFAULTS.ttlSeconds);
     expect(plain(row("maxPayloadBytes"))).toBe(STREAM_DEFAULTS.maxPayloadBytes);
+  });
+
+  it("are those of the code: settings of queues", () => {
+    const [, table = ""] = read("docs/queues.md").split("## Define");
+    const rows = [...table.matchAll(/^\| (`.+?`) \| [^|]+ \| ([^|]+) \|$/gm)];
+    const documented = new Map<string, string>();
+    for (const [, names = "", values = ""] of rows)
+      for (const [at, name] of names.replaceAll("`", "").split(", ").entries())
+        documented.set(
+          name,
+          values
+            .split(", ")
+            [at]?.replace(/ \(.*\)/, "")
+            .replaceAll(" ", "") ?? "",
+        );
+    const { backoff, ...plain } = QUEUE_DEFAULTS;
+    for (const [name, value] of Object.entries(plain))
+      expect([name, documented.get(name)]).toEqual([name, String(value)]);
+    expect(rows.find(([, name]) => name === "`backoff`")?.[2]).toBe(Object.values(backoff).join(", "));
   });
 
   it("are those of the code: a worker's times", () => {
