@@ -49,6 +49,8 @@ export interface QueueBook {
   save(queue: OpenQueue): void;
   /** A fencing token: store microseconds, and greater than every one of this queue before. */
   nextToken(queue: OpenQueue): number;
+  /** A token greater than all before, and than none after; also of a queue that is not there, or of which an older state is. */
+  tokenBound(name: string, queue?: OpenQueue): number;
 }
 
 const READ = `SELECT settings, tallies, last_token, last_turn, claimable, readied, id FROM queues
@@ -130,11 +132,22 @@ export function createQueueBook(parts: {
     },
 
     nextToken(queue) {
-      queue.lastToken = Math.max(queue.now * 1000, queue.lastToken + 1, (lastGiven.get(queue.name) ?? 0) + 1);
+      queue.lastToken = tokenAfter(queue.name, queue.lastToken, queue.now);
       lastGiven.set(queue.name, queue.lastToken);
       return queue.lastToken;
     },
+
+    tokenBound(name, queue) {
+      const bound = tokenAfter(name, queue?.lastToken ?? 0, queue?.now ?? clock());
+      lastGiven.set(name, bound - 1);
+      if (queue !== undefined) queue.lastToken = bound - 1;
+      return bound;
+    },
   };
+
+  function tokenAfter(name: string, lastToken: number, at: number): number {
+    return Math.max(at * 1000, lastToken + 1, (lastGiven.get(name) ?? 0) + 1);
+  }
 }
 
 function columnsOf(queue: OpenQueue): QueueColumns {

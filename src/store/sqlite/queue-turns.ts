@@ -21,7 +21,7 @@ export function createQueueTurns(parts: {
   book: QueueBook;
   steps: QueueSteps;
 }): Pick<QueueStore, "turn" | "keep" | "lose"> {
-  const { db, clock, writer, steps } = parts;
+  const { db, clock, writer, book, steps } = parts;
 
   const outlook = (queue: OpenQueue) => ({ ready: readyCount(queue), nextDueAt: nextDueAt(db, queue) });
 
@@ -53,14 +53,15 @@ export function createQueueTurns(parts: {
 
     keep({ queue: name, holders, leaseMs }) {
       const answer = (queue: OpenQueue) => {
-        return { held: heldBy(db, queue.id, holders), at: String(queue.lastToken + 1), ...outlook(queue) };
+        const at = String(book.tokenBound(name, queue));
+        return { held: heldBy(db, queue.id, holders), at, ...outlook(queue) };
       };
       const renewed = (queue: OpenQueue) => {
         renew(db, queue, holders, leaseMs);
         return answer(queue);
       };
-      const nothing = () => ({ held: holders.map(() => []), at: String(clock() * 1000), ...NO_TASKS });
-      return writer.write(() => steps.look(name, renewed, nothing), {
+      const nothing = () => ({ held: holders.map(() => []), at: String(book.tokenBound(name)), ...NO_TASKS });
+      return writer.write(() => steps.change(name, renewed, nothing), {
         shortcut() {
           const found = steps.look(name, answer, nothing);
           return found.held.some((claims) => claims.length > 0) ? undefined : found;
