@@ -81,7 +81,7 @@ function q.settle(id, how, bearing, text, reason, pause, final)
   if string.byte(task[1]) == 49 then
     lane, dedupe, asked, expires = unpack(call("HMGET", key, "k", "d", "q", "e"))
     if lane then
-      q.touch(lane)
+      q.touch(lane, q.FREED)
       call("SREM", q.base .. "busy:" .. lane, id)
     end
     -- Its time to live ended with its start.

@@ -8,16 +8,23 @@
 q.PLAIN = "-"
 -- Places and turns lie below it; 2001 bands of it are below 2^53, so that all scores are exact.
 q.BAND = 2199023255552
-q.touched, q.order, q.served = {}, {}, {}
+q.touched, q.order, q.served, q.firsts = {}, {}, {}, {}
 
-function q.touch(lane)
-  if q.touched[lane] then return end
-  q.touched[lane] = true
-  q.order[#q.order + 1] = lane
+-- `band`: the highest of tasks that were added, as nothing else has changed; `q.FREED` where only fewer tasks are active. A lane that
+-- stands in the ring stays there as it is, unless what was added goes before its first task.
+q.FREED = 2001
+
+function q.touch(lane, band)
+  local touched = q.touched[lane]
+  if not touched then
+    q.order[#q.order + 1] = lane
+    touched = q.FREED
+  end
+  q.touched[lane] = math.min(touched, band or -1)
 end
 
 function q.enter(id, lane, place)
-  q.touch(lane)
+  q.touch(lane, math.floor(tonumber(place) / q.BAND))
   call("ZADD", q.base .. "lane:" .. lane, place, id)
   if lane ~= q.PLAIN then call("ZADD", q.base .. "keyed", place, id) end
 end
@@ -34,38 +41,47 @@ function q.room_of(lane)
   return q.key_limit - call("SCARD", q.base .. "busy:" .. lane)
 end
 
+-- Place of a lane's first task. `q.firsts` has it where it was seen after the lane's last change.
+function q.first_of(lane)
+  local first = q.firsts[lane]
+  if first == nil then first = call("ZRANGE", q.base .. "lane:" .. lane, "0", "0", "WITHSCORES")[2] end
+  return tonumber(first or nil)
+end
+
 function q.reseat()
-  local order, served, band = q.order, q.served, q.BAND
+  local order, touched, served, band = q.order, q.touched, q.served, q.BAND
   if #order == 0 then return end
-  q.touched, q.order, q.served = {}, {}, {}
   local entering, leaving, blocked, free = {}, {}, {}, {}
   for from = 1, #order, 2000 do
     local seats = call("ZMSCORE", q.ring, unpack(order, from, math.min(from + 1999, #order)))
     for i = 1, #seats do
-      local lane, seat = order[from + i - 1], seats[i]
-      local first = call("ZRANGE", q.base .. "lane:" .. lane, "0", "0", "WITHSCORES")[2]
-      local full = q.room_of(lane) <= 0
-      if first and not full then
-        local own = seat and tonumber(seat) % band
-        if not seat or served[lane] then
-          q.turn = q.turn + 1
-          own = q.turn
+      local lane, seat = order[from + i - 1], tonumber(seats[i] or nil)
+      if not seat or touched[lane] < math.floor(seat / band) then
+        local first = q.first_of(lane)
+        local full = q.room_of(lane) <= 0
+        if first and not full then
+          local own = seat and seat % band
+          if not seat or served[lane] then
+            q.turn = q.turn + 1
+            own = q.turn
+          end
+          local wanted = first - first % band + own
+          if wanted ~= seat then
+            local n = #entering
+            entering[n + 1], entering[n + 2] = format("%d", wanted), lane
+          end
+        elseif seat then
+          leaving[#leaving + 1] = lane
         end
-        local wanted = format("%d", math.floor(tonumber(first) / band) * band + own)
-        if wanted ~= seat then
-          local n = #entering
-          entering[n + 1], entering[n + 2] = wanted, lane
+        if first and full then
+          blocked[#blocked + 1] = lane
+        elseif not seat and lane ~= q.PLAIN then
+          free[#free + 1] = lane
         end
-      elseif seat then
-        leaving[#leaving + 1] = lane
-      end
-      if first and full then
-        blocked[#blocked + 1] = lane
-      elseif not seat and lane ~= q.PLAIN then
-        free[#free + 1] = lane
       end
     end
   end
+  q.touched, q.order, q.served, q.firsts = {}, {}, {}, {}
   q.add(q.ring, entering)
   q.many("ZREM", q.ring, leaving)
   q.many("SADD", q.base .. "blocked", blocked)

@@ -35,7 +35,7 @@ function q.claim(id, lane, taker)
 end
 
 -- Takes tasks from one lane: its first `n`, or those of them that stand before a place. Answers how many were claimed.
-function q.take_from(lane, n, before, taker)
+function q.take_some(lane, n, before, taker)
   q.touch(lane)
   if n < 1 then return 0 end
   q.served[lane] = true
@@ -46,14 +46,26 @@ function q.take_from(lane, n, before, taker)
   else
     ids = call("ZRANGE", name, "0", format("%d", n - 1))
   end
-  if #ids == 0 then return 0 end
   q.many("ZREM", name, ids)
-  if lane ~= q.PLAIN then q.many("ZREM", q.base .. "keyed", ids) end
   local claimed = 0
   for i = 1, #ids do
+    if lane ~= q.PLAIN then taker.keyed[#taker.keyed + 1] = ids[i] end
     if q.claim(ids[i], lane, taker) then claimed = claimed + 1 end
   end
   return claimed
+end
+
+-- Takes the first task of a lane, and notes what is the first now. Answers how many were claimed.
+function q.take_one(lane, taker)
+  q.touch(lane)
+  q.served[lane] = true
+  local name = q.base .. "lane:" .. lane
+  local id, _, _, following = unpack(call("ZRANGE", name, "0", "1", "WITHSCORES"))
+  q.firsts[lane] = following or false
+  if not id then return 0 end
+  call("ZREM", name, id)
+  if lane ~= q.PLAIN then taker.keyed[#taker.keyed + 1] = id end
+  return q.claim(id, lane, taker) and 1 or 0
 end
 
 -- Claims up to `wanted` tasks for a holder and answers them. Where several lanes stand in the first band they are served one by one;
@@ -66,7 +78,7 @@ function q.take(wanted, holder, worker, lease_ms)
     flagged = "1" .. holder,
     begun = q.stamp .. " " .. worker,
     lease = format("%d", q.now + lease_ms),
-    tasks = {}, claims = {}, leases = {}, expired = 0,
+    tasks = {}, claims = {}, leases = {}, keyed = {}, expired = 0,
   }
   -- Those that have expired are found one by one where `q.refresh` has left some: no more of them than it would take.
   while left > 0 and taker.expired < 500 do
@@ -76,16 +88,17 @@ function q.take(wanted, holder, worker, lease_ms)
     local next_band = seats[4] and math.floor(tonumber(seats[4]) / q.BAND)
     if next_band ~= band then
       local n = math.min(left, 2000, q.room_of(seats[1]))
-      left = left - q.take_from(seats[1], n, next_band and next_band * q.BAND, taker)
+      left = left - q.take_some(seats[1], n, next_band and next_band * q.BAND, taker)
     else
       local last = (band + 1) * q.BAND
       for i = 1, #seats, 2 do
         if left == 0 or tonumber(seats[i + 1]) >= last then break end
-        left = left - q.take_from(seats[i], 1, nil, taker)
+        left = left - q.take_one(seats[i], taker)
       end
     end
     q.reseat()
   end
+  q.many("ZREM", q.base .. "keyed", taker.keyed)
   if #taker.claims > 0 then
     q.add(q.active, taker.claims)
     q.add(q.base .. "held:" .. holder, taker.leases)

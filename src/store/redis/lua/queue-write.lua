@@ -23,7 +23,8 @@ function q.kind_of(fixed)
   if not kind then
     local priority, ttl = string.match(fixed, "^(%S+) %S+ %S+ (%S+)$")
     local plain = "0 " .. fixed .. " " .. q.stamp
-    kind = { floor = (1000 - tonumber(priority)) * q.BAND, ttl = tonumber(ttl), plain = plain, fixed = fixed }
+    local band = 1000 - tonumber(priority)
+    kind = { band = band, floor = band * q.BAND, ttl = tonumber(ttl), plain = plain, fixed = fixed }
     q.kinds[fixed] = kind
   end
   return kind
@@ -77,9 +78,9 @@ function q.write(list, n)
   else
     call("HSET", list.keys[n], "p", ARGV[at + 1], "v", kind.plain, "o", place, "s", "w")
   end
+  q.touch(lane, kind.band)
   local lot = q.lots[lane]
   if not lot then
-    q.touch(lane)
     lot = {}
     q.lots[lane] = lot
     q.lanes[#q.lanes + 1] = lane
