@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { defineQueue } from "../src/contracts/queue.ts";
+import { defineBatch } from "../src/automation/definition-batch.ts";
 import { FleetError, isFleetError, type ErrorCode } from "../src/errors.ts";
 import { SILENT } from "../src/internal/log.ts";
 import { Queues } from "../src/primitives/queues.ts";
@@ -405,6 +406,31 @@ describe.each(PLACES)("on $name", ({ at }) => {
       expect(await queue.retry(id)).toBe("completed");
       expect(await queue.cancel(id)).toBe("finished");
     });
+  });
+
+  it("a queue that is removed again and again takes nothing, and says so", async () => {
+    const { queues, calls } = await setUp({
+      replace: () => ({ submit: () => Promise.resolve({ outcome: "undeclared" }) }),
+    });
+    const busy = await refusal(queues.handle(ANY).submit(1), "FLEET_STORE_BUSY");
+    expect(busy.retryable).toBe(true);
+    expect(calls.filter((call) => call === "submit").length).toBeLessThan(10);
+  });
+
+  it("a batch automation's queue is used like a contract, with its types", async () => {
+    const { queues, work } = await setUp();
+    const { tasks } = defineBatch("pages", {
+      tasks: { payload: Page, result: Found },
+      runOne: () => ({ at: "2027-01-01", links: 1 }),
+    });
+    const result = queues.handle(tasks).call({ url }, { waitSeconds: 600 });
+    await vi.waitFor(async () =>
+      expect(await work("pages", () => completed({ at: "2027-01-01", links: 1 }))).toHaveLength(1),
+    );
+    const found: { at: Date; links: number } = await result;
+    expect(found).toEqual({ at: new Date("2027-01-01"), links: 1 });
+    // @ts-expect-error a payload of another type
+    await refusal(queues.handle(tasks).submit({ url: 5 }), "FLEET_PAYLOAD_INVALID");
   });
 
   it("the owner's settings count, whoever came first", async () => {

@@ -186,7 +186,7 @@ export function renderTask(task: TaskRecord, now: number, bold: Paint): string {
     ["worker", task.worker ?? "-"],
     [
       "attempts",
-      `${task.attempts} of ${task.maxAttempts}, ${task.crashes} crashes, ${task.interruptions} interruptions`,
+      `${task.attempts} of ${task.maxAttempts} (crashes: ${task.crashes}, interruptions: ${task.interruptions})`,
     ],
     ["timeout", task.timeoutMs === 0 ? "none" : duration(task.timeoutMs)],
     ["priority", String(task.priority)],

@@ -9,8 +9,8 @@ const MAX_BYTES_PER_CALL = 1024 * 1024;
 const TASKS_PER_CALL = 500;
 /** What a task counts for at least, so that calls are bounded by bytes and by tasks at once. */
 const MIN_WEIGHT = Math.ceil(MAX_BYTES_PER_CALL / TASKS_PER_CALL);
-/** 64 MiB of payloads, or 32 000 small tasks. */
-const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** 128 MiB of payloads, or 64 000 small tasks. */
+const MAX_WAITING_BYTES = 128 * 1024 * 1024;
 /** A store may be emptied between the declaration and the submission; but not time after time. */
 const DECLARE_TRIES = 5;
 
