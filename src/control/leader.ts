@@ -3,10 +3,15 @@ import type { Log } from "../internal/log.ts";
 import { messageOf } from "../errors.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Store } from "../store/store.ts";
+import { PROBE_PREFIX } from "../protocol/event.ts";
 import { place } from "./place.ts";
 
-/** Records of workers offline for so long are removed. */
+/** Records of workers offline for so long are removed, and what they probed themselves with is forgotten. */
 const FORGET_WORKER_MS = 3_600_000;
+/** So long after its last event a topic is forgotten; should it come back, it counts from 1 again. */
+const FORGET_TOPIC_MS = 7 * 86_400_000;
+/** Every so many sweeps topics are looked through, too. */
+const FORGET_EVERY = 30;
 
 /** Most steps of one queue's sweep. */
 const MOST_STEPS = 100;
@@ -39,6 +44,7 @@ export class Leader {
   #nextExpiry = 0;
   #nextSweep = 0;
   #sweeping = false;
+  #sweeps = 0;
 
   constructor(options: LeaderOptions) {
     this.#options = options;
@@ -102,7 +108,7 @@ export class Leader {
   }
 
   async #sweep(): Promise<void> {
-    const { registry, streams, queues } = this.#options.store;
+    const { registry, streams, queues, events } = this.#options.store;
     try {
       for (const stream of await streams.list()) {
         if (!this.leading) return;
@@ -116,6 +122,9 @@ export class Leader {
         }
       }
       await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });
+      if (this.#sweeps++ % FORGET_EVERY !== 0) return;
+      await events.sweep({ prefix: PROBE_PREFIX, silentMs: FORGET_WORKER_MS });
+      await events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS });
     } catch (error) {
       this.#options.log.debug("a sweep was cut short", { error: messageOf(error) });
     }

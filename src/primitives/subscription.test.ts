@@ -16,6 +16,7 @@ function handStore() {
   const seen = { closed: 0 };
   const store: EventStore = {
     publish: () => Promise.resolve({ seq: 0, ts: 0 }),
+    sweep: () => Promise.resolve({ forgotten: 0 }),
     subscribe: (_, listener) => {
       onEvent = listener;
       const close = () => {

@@ -12,6 +12,9 @@ export interface BusEvent {
   payload: unknown;
 }
 
+/** Topics by which workers prove to themselves that they receive: this and the worker's id. */
+export const PROBE_PREFIX = "fleet.probe.";
+
 /** Most bytes of one event's payload as JSON. */
 export const MAX_EVENT_BYTES = 65_536;
 

@@ -158,11 +158,13 @@ export interface StreamStats {
 /**
  * Delivery class: **at most once, fire and forget**: whoever is not subscribed misses it. Events of one topic arrive in the
  * order of their `seq`; `seq` is taken in the publishing step, counts 1, 2, 3, … per topic, and so tells a subscriber exactly
- * how many it missed.
+ * how many it missed. A topic that was swept begins anew at 1.
  */
 export interface EventStore {
   /** `payload` is JSON text. Never re-sent by itself. */
   publish(args: { topic: string; source: string; payload: string }): Promise<{ seq: number; ts: number }>;
+  /** Forgets the numbers of topics with this prefix ("" for all) that nobody has published to for so long. */
+  sweep(args: { prefix: string; silentMs: number }): Promise<{ forgotten: number }>;
   /**
    * `pattern` is a topic, or has `*` for any run of characters. Cuts are healed by the store; events of the time in between
    * are missed. `baselines` resolves, after `ready`, to the last `seq` of every matching topic at the time of `ready`.

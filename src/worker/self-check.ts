@@ -3,6 +3,7 @@ import type { Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
 import type { Subscription } from "../primitives/subscription.ts";
+import { PROBE_PREFIX } from "../protocol/event.ts";
 import type { Store } from "../store/store.ts";
 
 export interface SelfCheckParts {
@@ -32,7 +33,7 @@ export class SelfCheck {
 
   constructor(parts: SelfCheckParts) {
     this.#parts = parts;
-    this.#topic = `fleet.probe.${parts.workerId}`.slice(0, 128);
+    this.#topic = `${PROBE_PREFIX}${parts.workerId}`.slice(0, 128);
     this.#events = eventBus({ store: parts.store.events, source: parts.workerId, own: true });
   }
 

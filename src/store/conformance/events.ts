@@ -49,6 +49,31 @@ export function eventConformance(harness: StoreHarness): void {
       await inbox.close();
     });
 
+    siteCase(harness, "topics that are silent for long are forgotten, and only those", async ({ open }) => {
+      const clock = new HandClock();
+      const [a, b] = await Promise.all([open(clock.options), open(clock.options)]);
+      const inbox = await subscribe(b, "*");
+      for (const topic of ["probe.a", "probe.b", "other", "probes"])
+        for (let i = 0; i < 3; i++) await publish(a, topic);
+      const sweep = (prefix: string, silentMs = 1000) => a.events.sweep({ prefix, silentMs });
+      clock.advance(999);
+      expect(await sweep("")).toEqual({ forgotten: 0 });
+      await publish(a, "probe.b");
+      clock.advance(1);
+      expect(await sweep("probe.")).toEqual({ forgotten: 1 });
+      expect((await publish(b, "probe.a")).seq).toBe(1);
+      expect((await publish(b, "probe.b")).seq).toBe(5);
+      expect((await publish(b, "other")).seq).toBe(4);
+      expect(await sweep("")).toEqual({ forgotten: 1 });
+      expect((await publish(b, "probes")).seq).toBe(1);
+      // A subscription goes on over it, and knows that it is a new beginning.
+      await until("all events", () => inbox.events.length === 17);
+      expect(inbox.seqs("probe.a")).toEqual([1, 2, 3, 1]);
+      const late = await subscribe(b, "probe*");
+      expect(Object.fromEntries(await late.baselines)).toEqual({ "probe.a": 1, "probe.b": 5, probes: 1 });
+      await Promise.all([inbox.close(), late.close()]);
+    });
+
     siteCase(harness, "seq counts 1, 2, 3 for each topic", async ({ open }) => {
       const [a, b] = await Promise.all([open(), open()]);
       expect((await publish(a, "t")).seq).toBe(1);

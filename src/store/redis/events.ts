@@ -14,7 +14,7 @@ export function redisEvents({ link, keys, run, identity, subscriber }: RedisPart
     async publish({ topic, source, payload }) {
       const fleet = JSON.stringify(identity.id);
       const [seq, ts] = await run<[number, string]>("event-publish", {
-        keys: { seqs: keys.eventSeqs },
+        keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
         args: {
           topic,
           channel: keys.event(topic),
@@ -25,6 +25,15 @@ export function redisEvents({ link, keys, run, identity, subscriber }: RedisPart
         repeatable: false,
       });
       return { seq, ts: Number(ts) };
+    },
+
+    async sweep({ prefix, silentMs }) {
+      const forgotten = await run<number>("event-sweep", {
+        keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
+        args: { prefix, silentMs: String(silentMs) },
+        repeatable: true,
+      });
+      return { forgotten };
     },
 
     subscribe({ pattern }, onEvent) {

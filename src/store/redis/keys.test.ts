@@ -47,6 +47,7 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
       }),
       ...Object.values(keys.fleet),
       keys.eventSeqs,
+      keys.eventTimes,
     ];
     for (const key of all) {
       expect([key, keys.owns(key)]).toEqual([key, true]);

@@ -87,6 +87,8 @@ export interface Keys {
   fleet: FleetKeys;
   /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
   eventSeqs: string;
+  /** ZSET: member = topic, score = store time of its last event. */
+  eventTimes: string;
   /** Channel of a topic, or pattern of channels for a topic pattern. */
   event(topic: string): string;
   /** Patterns that together find every key of this namespace, and possibly keys of others: filter with `owns`. */
@@ -141,6 +143,7 @@ export function redisKeys(namespace: string): Keys {
       hint: fleet("hint"),
     },
     eventSeqs: `{${p}events}:seq`,
+    eventTimes: `{${p}events}:times`,
     event: (topic) => `${p}event:${topic}`,
     scanPatterns: [`${p}stream:*`, `{${p}*`],
     owns: (key) => own.test(key),

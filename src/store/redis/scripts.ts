@@ -16,6 +16,7 @@ import type { Link } from "./link.ts";
 
 export const SCRIPT_NAMES = [
   "event-publish",
+  "event-sweep",
   "fleet-beat",
   "fleet-claim-slots",
   "fleet-deregister",

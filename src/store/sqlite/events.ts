@@ -16,7 +16,9 @@ const RING_MS = 60_000;
 const PAGE = 1000;
 
 const LAST_SEQ = "SELECT seq FROM topics WHERE ns = ? AND topic = ?";
-const PUT_SEQ = "INSERT OR REPLACE INTO topics (ns, topic, seq) VALUES (?, ?, ?)";
+const PUT_SEQ = "INSERT OR REPLACE INTO topics (ns, topic, seq, at) VALUES (?, ?, ?, ?)";
+const SILENT = "SELECT 1 FROM topics WHERE ns = ? AND at <= ? AND substr(topic, 1, ?) = ? LIMIT 1";
+const FORGET = "DELETE FROM topics WHERE ns = ? AND at <= ? AND substr(topic, 1, ?) = ?";
 const TOPICS = "SELECT topic, seq FROM topics WHERE ns = ?";
 const PUBLISH =
   "INSERT INTO events (ns, topic, seq, ts, source, payload, total) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -60,7 +62,7 @@ export function createEvents(parts: {
   const participant: Participant = {
     flush() {
       if (seqs.size === 0) return;
-      for (const [topic, seq] of seqs) db.sql(PUT_SEQ).run(ns, topic, seq);
+      for (const [topic, seq] of seqs) db.sql(PUT_SEQ).run(ns, topic, seq, clock());
       cutRing(total ?? 0);
     },
     committed() {
@@ -157,6 +159,16 @@ export function createEvents(parts: {
           return { seq, ts };
         },
         { bytes: payload.length },
+      );
+    },
+    sweep({ prefix, silentMs }) {
+      const which = () => [ns, clock() - silentMs, prefix.length, prefix] as const;
+      return writer.write(
+        // A topic that this very transaction publishes to comes back with it, and its number with it.
+        () => ({ forgotten: db.sql(FORGET).run(...which()).changes }),
+        {
+          shortcut: () => (db.sql(SILENT).get(...which()) === undefined ? { forgotten: 0 } : undefined),
+        },
       );
     },
     subscribe: ({ pattern }, onEvent) => subscribe(pattern, onEvent),
