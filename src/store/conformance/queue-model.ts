@@ -24,7 +24,7 @@ export class QueueModel {
   };
   readonly reasons: Partial<Record<FailureReason, number>> = {};
   readonly row: QueueModelRow;
-  readonly #settings: QueueSettings;
+  readonly settings: QueueSettings;
   /** Which task bears a duplicate key, and until when a key is throttled. */
   readonly #bearers = new Map<string, string>();
   readonly #throttled = new Map<string, number>();
@@ -32,8 +32,8 @@ export class QueueModel {
   now = 0;
 
   constructor(settings: QueueSettings) {
-    this.#settings = settings;
-    this.row = new QueueModelRow(this.tasks, settings);
+    this.settings = { ...settings };
+    this.row = new QueueModelRow(this.tasks, this.settings);
   }
 
   in(state: TaskState): ModelTask[] {
@@ -124,7 +124,7 @@ export class QueueModel {
     } else if (how.outcome === "cancelled" || asked) this.#finish(task, "cancelled", null);
     else if (how.outcome === "failed" && (how.final || task.attempts >= task.maxAttempts))
       this.#finish(task, "failed", how.reason);
-    else if (how.outcome === "crashed" && task.crashes >= this.#settings.crashLimit)
+    else if (how.outcome === "crashed" && task.crashes >= this.settings.crashLimit)
       this.#finish(task, "failed", "poison");
     else {
       const pause = how.outcome === "failed" ? how.retryInMs : 0;
@@ -155,7 +155,7 @@ export class QueueModel {
   }
 
   forget(): number {
-    const { keepMs, keepFailedMs } = this.#settings;
+    const { keepMs, keepFailedMs } = this.settings;
     const old = [...this.tasks.values()].filter(
       ({ state, finishedAt }) =>
         finishedAt !== null && finishedAt + (state === "failed" ? keepFailedMs : keepMs) <= this.now,

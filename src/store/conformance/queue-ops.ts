@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { type NewTask, ON_DUPLICATE, type Settlement } from "../../protocol/task.ts";
+import type { QueueSettings } from "../queue-store.ts";
 
 /** A task to submit; `again` picks an id that was submitted before. */
 export type Submission = Partial<NewTask> & { again?: number };
@@ -11,6 +12,8 @@ export interface Settle {
   end: Settlement extends infer S ? (S extends Settlement ? Omit<S, "id" | "token"> : never) : never;
 }
 
+export type Limits = Pick<QueueSettings, "concurrency" | "keyConcurrency">;
+
 /** One step of a random walk; `pick` and `picks` choose among what is there by then. */
 export type Op =
   | { do: "submit"; tasks: readonly Submission[] }
@@ -18,12 +21,18 @@ export type Op =
   | { do: "lose"; holders: string[]; crashed: number }
   | { do: "keep"; holder: string }
   | { do: "cancel" | "retry"; picks: readonly number[] }
+  | { do: "limit"; limits: Limits }
   /** Time passes; then there is a turn of `holder`, or a sweep. */
   | { do: "advance"; ms: number; holder?: string; claim: number; settle: readonly Settle[] };
 
 const holder = fc.constantFrom("h0", "h1", "h2");
 const pick = fc.nat({ max: 1000 });
 const claim = fc.integer({ min: 1, max: 4 });
+
+export const LIMITS: fc.Arbitrary<Limits> = fc.record({
+  concurrency: fc.constantFrom(0, 0, 1, 4),
+  keyConcurrency: fc.constantFrom(0, 1, 1, 2),
+});
 
 const submission: fc.Arbitrary<Submission> = fc
   .record({
@@ -90,6 +99,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("keep" as const), holder }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("limit" as const), limits: LIMITS }) },
   {
     weight: 2,
     arbitrary: fc.record({

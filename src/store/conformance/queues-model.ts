@@ -5,7 +5,7 @@ import { HandClock, siteCase, type StoreHarness } from "./harness.ts";
 import { checkReady, compareStats, compareTasks } from "./queue-compare.ts";
 import { declaredQueue, LEASE_MS, type Queue, SETTINGS, task } from "./queue-driver.ts";
 import { QueueModel } from "./queue-model.ts";
-import { type Op, OPS, type Settle, type Submission } from "./queue-ops.ts";
+import { LIMITS, type Op, OPS, type Settle, type Submission } from "./queue-ops.ts";
 
 /** One sequence of calls, made to a store and to the model side by side. */
 interface Walk {
@@ -18,8 +18,6 @@ interface Walk {
 }
 
 const SOME_SETTINGS = fc.record({
-  concurrency: fc.constantFrom(0, 0, 1, 4),
-  keyConcurrency: fc.constantFrom(0, 1, 1, 2),
   crashLimit: fc.integer({ min: 1, max: 3 }),
   keepMs: fc.constantFrom(60_000, 3_600_000),
   keepFailedMs: fc.constantFrom(90_000, 3_600_000),
@@ -33,9 +31,9 @@ export function queueModel(harness: StoreHarness): void {
       const clock = new HandClock();
       const store = await open(clock.options);
       const seen = { runs: 0, claims: 0, ends: {} as Record<string, number> };
-      const property = fc.asyncProperty(SOME_SETTINGS, OPS, async (some, ops) => {
+      const property = fc.asyncProperty(SOME_SETTINGS, LIMITS, OPS, async (some, limits, ops) => {
         seen.runs += 1;
-        const settings = { ...SETTINGS, ...some };
+        const settings = { ...SETTINGS, ...some, ...limits };
         const q = await declaredQueue(store, settings, `q${seen.runs}`);
         const walk = { q, model: new QueueModel(settings), clock, claims: [], submitted: 0 };
         await follow(walk, ops);
@@ -76,6 +74,10 @@ async function step(walk: Walk, op: Op): Promise<void> {
       expect(answer).toEqual(model.row.step(() => model.lose(op.holders, crashed)));
       return;
     }
+    case "limit":
+      await declaredQueue(q.store, { ...model.settings, ...op.limits }, q.queue);
+      model.row.step(() => Object.assign(model.settings, op.limits));
+      return;
     case "keep":
       return keep(walk, op.holder);
     case "cancel": {
