@@ -1,6 +1,6 @@
 // Options that several commands share, and how their values are read.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { LOG_LEVELS } from "../internal/logger.ts";
+import { LOG_LEVELS } from "../internal/log.ts";
 
 /** Flags of a command that needs only a store. */
 export interface TargetFlags extends StoreFlags {

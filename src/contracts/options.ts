@@ -1,5 +1,5 @@
 import { FleetError } from "../errors.ts";
-import type { Log } from "../internal/log.ts";
+import { LOG_LEVELS, type Log } from "../internal/log.ts";
 import { nearest } from "../internal/suggest.ts";
 
 /** One rule per option: returns the value to use, or throws. `undefined` never reaches a rule. */
@@ -76,8 +76,6 @@ export function oneOf<const T extends string>(allowed: readonly T[]): (value: un
       ? (value as T)
       : refuse(where, allowed.map((a) => `"${a}"`).join(" or "), value);
 }
-
-const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 /** Something to log to. */
 export function logger(value: unknown, where: string): Log {

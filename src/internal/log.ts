@@ -1,8 +1,11 @@
 export type LogLevel = "debug" | "info" | "warn" | "error";
+export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 export type LogFields = Record<string, unknown>;
 
 /** How every part of Fleet logs: a message for people, fields for machines. */
 export interface Log {
+  /** Lowest level that is written, where that is known: child processes do not send what is below it. */
+  readonly level?: LogLevel;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;

@@ -1,7 +1,5 @@
-import type { Log, LogFields, LogLevel } from "./log.ts";
+import { LOG_LEVELS, type Log, type LogFields, type LogLevel } from "./log.ts";
 import { escapeControls, HIDDEN, isSecretKey, redactText } from "./redact.ts";
-
-export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 export interface LoggerOptions {
   /** Lowest level that is written. Default `"info"`. */
@@ -27,14 +25,21 @@ const MAX_TEXT = 8192;
  * Written by hand because every value is cleaned first, and what is left after that is one `JSON.stringify`.
  */
 export function createLogger(options: LoggerOptions): Log {
-  const lowest = LOG_LEVELS.indexOf(options.level ?? "info");
+  const { level: lowestLevel = "info" } = options;
+  const lowest = LOG_LEVELS.indexOf(lowestLevel);
   const line = options.format === "json" ? jsonLine : textLine;
   const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(level) < lowest) return;
     const clean = cleanFields({ ...options.fields, ...fields }, 0);
     options.write(line(level, redactText(message), clean, options));
   };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return {
+    level: lowestLevel,
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+  };
 }
 
 function jsonLine(level: LogLevel, message: string, fields: LogFields, options: LoggerOptions): string {

@@ -90,4 +90,6 @@ export interface HostInit {
   holder: string;
   /** For how long a claim holds unless it is renewed. */
   leaseMs: number;
+  /** Nothing below this is sent. */
+  logLevel: LogLevel;
 }

@@ -4,6 +4,7 @@ import { currentSlot } from "../automation/current-slot.ts";
 import { SlotHost } from "../automation/slot-host.ts";
 import { isStoreLost } from "../automation/store-lost.ts";
 import { traceOf } from "../automation/trace.ts";
+import { LOG_LEVELS } from "../internal/log.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
@@ -14,7 +15,10 @@ const UNFIT = 78;
 const FATAL = 70;
 const ORPHANED = 71;
 
+/** Nothing is known of the level before "init". */
+let lowest = 0;
 const say = (message: FromHost) => {
+  if (message.type === "log" && LOG_LEVELS.indexOf(message.level) < lowest) return;
   if (process.connected) process.send?.(message, undefined, {}, () => undefined);
 };
 const sayAndExit = (message: FromHost, code: number) => {
@@ -50,6 +54,7 @@ process.on("message", (message: HostInit | ToHost) => {
 });
 
 async function begin(init: HostInit): Promise<void> {
+  lowest = LOG_LEVELS.indexOf(init.logLevel);
   try {
     const [store, module] = await Promise.all([
       openStore(init.storeUrl, {

@@ -85,6 +85,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
             namespace: store.namespace,
             worker: worker.id,
             leaseMs: timings.leaseMs,
+            logLevel: log.level ?? "debug",
           },
           info.incarnation,
         )
