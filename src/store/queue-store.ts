@@ -95,7 +95,8 @@ export interface QueueStore {
    * token of a task's last settlement is remembered with it, also when it is claimed anew). A lost answer loses no task: `keep` tells the
    * holder of claims that it does not know.
    *
-   * `idle`: where no task was left for the holder, it may be handed tasks by `onTasks` of its watch, as soon as they come.
+   * `idle`: where no task was left for the holder, it may be handed tasks by `onTasks` of its watch, as soon as they come: as long as
+   * that watch is open, and for `leaseMs` after this call or the last `keep`, unless it is lost before. Limits and order hold as ever.
    */
   turn(args: {
     queue: string;

@@ -1,7 +1,8 @@
 import { expect } from "vitest";
 import type { ClaimedTask } from "../../protocol/task.ts";
-import { openThree, range, siteCase, type StoreHarness, until } from "./harness.ts";
-import { completed, declaredQueue, ended, LEASE_MS, task } from "./queue-driver.ts";
+import { HandClock, openThree, range, siteCase, type StoreHarness, until } from "./harness.ts";
+import { completed, declaredQueue, ended, LEASE_MS, type Queue, task } from "./queue-driver.ts";
+import { TEXTS } from "./streams-order.ts";
 import type { Store } from "../store.ts";
 
 const TASKS = 150;
@@ -129,4 +130,115 @@ export function queueHandOff(harness: StoreHarness): void {
     ).toBe(true);
     await Promise.all(watches.map((watch) => watch.close()));
   });
+
+  siteCase(harness, "what is handed over is as whole as what is claimed", async (site) => {
+    const clock = new HandClock();
+    const [store, acting] = await Promise.all([site.open(clock.options), site.open(clock.options)]);
+    const q = await declaredQueue(acting, { keyConcurrency: 1 });
+    const { got, idle, close } = await waiting(store);
+    await idle();
+    const given = TEXTS.map((payload, i) =>
+      task(`t${i} é 🚀`, {
+        payload,
+        ...(i % 3 === 0 ? { key: `k${i}:é` } : {}),
+        ...(i % 4 === 0 ? { tick: { schedule: `s ${i} é`, at: 1_781_234_567_890 } } : {}),
+        maxAttempts: 1 + i,
+        timeoutMs: 1000 * i,
+        ttlMs: i % 2 === 0 ? 60_000 : 0,
+      }),
+    );
+    for (const [i, one] of given.entries()) {
+      await q.submit(one);
+      // Either it is handed over, or the next turn claims it.
+      if (i % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+      await idle();
+    }
+    await until("all are there", () => got.size === given.length);
+    const held = new Map(((await q.keep("taker"))[0] ?? []).map(({ id, token }) => [id, token]));
+    for (const { id, payload, key, tick, maxAttempts, timeoutMs } of given) {
+      expect(got.get(id)).toEqual({
+        id,
+        payload,
+        key: key ?? null,
+        tick: tick ?? null,
+        maxAttempts,
+        timeoutMs,
+        token: held.get(id),
+        attempts: 0,
+        crashes: 0,
+        interruptions: 0,
+        submittedAt: clock.ms,
+      });
+    }
+    await close();
+  });
+
+  for (const [what, go] of [
+    ["was lost", ({ q }: Idle) => q.lose(["taker"])],
+    ["was not heard of for its lease", async ({ clock }: Idle) => clock.advance(60_000)],
+    ["does not watch any more", ({ close }: Idle) => close()],
+  ] as const)
+    siteCase(harness, `nothing is handed to a taker that ${what}`, async (site) => {
+      const clock = new HandClock();
+      const [store, acting] = await Promise.all([site.open(clock.options), site.open(clock.options)]);
+      const q = await declaredQueue(acting);
+      const { got, idle, close } = await waiting(store);
+      await idle();
+      await go({ q, clock, close });
+      await q.submit(task("a"), task("b"));
+      expect(await q.claimIds("other", 5)).toEqual(["a", "b"]);
+      expect(await q.keep("taker")).toEqual([[]]);
+      expect(got.size).toBe(0);
+      await close();
+    });
+
+  siteCase(harness, "hand-offs keep to limits, order and pauses", async (site) => {
+    const clock = new HandClock();
+    const [store, acting] = await Promise.all([site.open(clock.options), site.open(clock.options)]);
+    const q = await declaredQueue(acting, { keyConcurrency: 1, concurrency: 2 });
+    const { got, idle, close } = await waiting(store);
+    await idle();
+    await q.submit(task("later", { delayMs: 1000 }), task("low", { key: "k", priority: -1 }));
+    await q.submit(task("high", { key: "k", priority: 5 }), task("x"), task("y"));
+    for (let i = 0; i < 5; i++) await idle();
+    await until("two are held", async () => (await q.counts()).active === 2);
+    expect(await q.claim("other", 9)).toEqual([]);
+    const all = [...got.values()];
+    expect(all.filter(({ key }) => key === "k").length).toBeLessThanOrEqual(1);
+    expect(got.has("later")).toBe(false);
+    expect(await q.counts()).toEqual({ active: 2, waiting: 2, scheduled: 1 });
+    await close();
+  });
+}
+
+interface Idle {
+  q: Queue;
+  clock: HandClock;
+  close: () => Promise<void>;
+}
+
+/** A taker that collects what its watch and its turns bring. */
+async function waiting(store: Store) {
+  const got = new Map<string, ClaimedTask>();
+  const take = (tasks: readonly ClaimedTask[]) => {
+    for (const claim of tasks) got.set(claim.id, claim);
+  };
+  const watch = store.queues.watch({ queue: "q", taker: "taker" }, { onTasks: take });
+  await watch.ready;
+  return {
+    got,
+    idle: async () => {
+      const turn = await store.queues.turn({
+        queue: "q",
+        holder: "taker",
+        worker: "w",
+        leaseMs: 60_000,
+        settle: [],
+        claim: 1,
+        idle: true,
+      });
+      take(turn.tasks);
+    },
+    close: () => watch.close(),
+  };
 }
