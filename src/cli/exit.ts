@@ -22,13 +22,22 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   FLEET_STORE_AUTH: EXIT.unauthorised,
 };
 
+/** Codes that only commands give. The table in `docs/errors.md` lists the same ones, and a test compares the two both ways. */
+export const COMMAND_CODES = {
+  FLEET_NOT_FOUND: "Nothing bears that name: no automation, stream, queue, task or schedule.",
+  FLEET_NOT_FOLLOWED: "`--wait` has passed and not all slots have followed.",
+  FLEET_WORKERS_ALIVE: "`fleet wipe` while workers live.",
+  FLEET_NOT_CONFIRMED: "What deletes or changes much was not confirmed.",
+} as const;
+export type CommandCode = keyof typeof COMMAND_CODES;
+
 /** A command that could not do what was asked, though nothing is wrong with its arguments or the store. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
   /** For `--json`. */
-  readonly code: string;
+  readonly code: CommandCode;
 
-  constructor(code: string, message: string) {
+  constructor(code: CommandCode, message: string) {
     super(message);
     this.code = code;
   }
