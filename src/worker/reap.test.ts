@@ -28,11 +28,12 @@ it("ends the processes of one host, or those whose supervisor is gone, also stop
   ];
   for (const child of orphans) child.kill("SIGSTOP");
 
-  expect(await reapOrphans()).toBeGreaterThanOrEqual(2);
+  // How many it finds says nothing: a worker that another test starts meanwhile looks for orphans too.
+  await reapOrphans();
   expect(await Promise.all(orphans.map(signalOf))).toEqual(["SIGKILL", "SIGKILL"]);
   expect([...mine, ...others].filter(over)).toEqual([]);
 
-  expect(await reap("reap-test", 1)).toBeGreaterThanOrEqual(1);
+  expect(await reap("reap-test", 1)).toBe(1);
   expect(await signalOf(mine[0] as ChildProcess)).toBe("SIGKILL");
   expect([mine[1] as ChildProcess, ...others].filter(over)).toEqual([]);
 });
