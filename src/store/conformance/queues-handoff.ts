@@ -11,14 +11,18 @@ const TASKS = 150;
 class Hands {
   readonly held = new Map<string, string>();
   readonly doubled: string[] = [];
-  readonly tokens = new Set<string>();
+  /** Which taker has had which claim. */
+  readonly tokens = new Map<string, string>();
   refused = 0;
   working = true;
 
-  take({ id, token }: ClaimedTask): void {
+  /** False where the taker had it already: a hand-off may come twice. */
+  take(taker: string, { id, token }: ClaimedTask): boolean {
+    if (this.tokens.get(token) === taker) return false;
     if (this.held.has(id) || this.tokens.has(token)) this.doubled.push(id);
     this.held.set(id, token);
-    this.tokens.add(token);
+    this.tokens.set(token, taker);
+    return true;
   }
 }
 
@@ -29,7 +33,6 @@ class Taker {
   readonly #hands: Hands;
   readonly #mine = new Map<string, ClaimedTask>();
   readonly #givenBack = new Set<string>();
-  handed = 0;
 
   constructor(store: Store, hands: Hands, holder: string) {
     this.#store = store;
@@ -42,7 +45,6 @@ class Taker {
       { queue: "q", taker: this.holder },
       {
         onTasks: (tasks) => {
-          this.handed += tasks.length;
           this.#take(tasks);
         },
       },
@@ -52,8 +54,7 @@ class Taker {
   #take(tasks: readonly ClaimedTask[]): void {
     for (const claim of tasks) {
       if (this.#givenBack.has(claim.token)) continue;
-      this.#hands.take(claim);
-      this.#mine.set(claim.token, claim);
+      if (this.#hands.take(this.holder, claim)) this.#mine.set(claim.token, claim);
     }
   }
 
