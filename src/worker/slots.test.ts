@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { HEALTHY, type HealCause } from "../protocol/health.ts";
+import type { SlotTask } from "../protocol/host.ts";
 import { blockKeyOf, type WantedSlot } from "./reconcile.ts";
 import { Slots, type SlotEnd } from "./slots.ts";
 import { workerTimings } from "./timings.ts";
@@ -210,5 +211,58 @@ describe("a supervisor that stood still", () => {
     slots.forgive(4500);
     expect(stuckAt(5000)).toBe(false);
     expect(stuckAt(5600)).toBe(true);
+  });
+});
+
+describe("a slot that runs tasks", () => {
+  const TASK = { id: "t", token: "5", attempts: 1, startedAt: 1000, timeoutMs: 2000, count: 1 };
+  /** The machine's clock is 900 ms ahead of the supervisor's. */
+  const AHEAD = 900;
+  const working = () => {
+    const made = table();
+    made.run(0);
+    const hear = (now: number, task: SlotTask | null) =>
+      made.slots.active(SLOT, { slotId: 0, iterations: 0, quietMs: 0, waiting: false, task }, now, AHEAD);
+    const overdue = () => made.slots.actual(0, limits(1e9))[0]?.overdue;
+    return { ...made, hear, overdue };
+  };
+
+  it("is overdue once it was seen with its task after timeout and grace", () => {
+    const { hear, overdue, shown } = working();
+    hear(100, TASK);
+    expect(shown()?.task).toEqual({ id: "t", attempt: 2, count: 1, since: 1100 });
+    hear(100 + 2000 + TIMINGS.taskGraceMs, TASK);
+    expect(overdue()).toBe(false);
+    hear(101 + 2000 + TIMINGS.taskGraceMs, TASK);
+    expect(overdue()).toBe(true);
+    hear(9999, null);
+    expect([overdue(), shown()?.task]).toEqual([false, null]);
+    hear(1e9, { ...TASK, timeoutMs: 0 });
+    expect(overdue()).toBe(false);
+  });
+
+  it("goes by the flight mark while its process says nothing, where it ran last", () => {
+    const { slots, overdue } = working();
+    const flight = (lastSlot: number) => ({
+      lastSlot,
+      tasks: [{ slotId: 0, seq: 1, startedAt: 1000, timeoutMs: 2000, tasks: [{ ...TASK }] }],
+    });
+    slots.silent("a@v1#0.0", flight(0), 60_000, AHEAD);
+    expect(overdue()).toBe(true);
+    // Another slot blocks them all: this one may have finished long ago.
+    slots.silent("a@v1#0.0", flight(1), 60_000, AHEAD);
+    expect(overdue()).toBe(false);
+    slots.silent("another", flight(0), 60_000, AHEAD);
+    expect(overdue()).toBe(false);
+  });
+
+  it("costs nothing of its budget when its task did not end", () => {
+    const { slots, run } = table();
+    run(0);
+    expect(slots.ended(SLOT, end("task-timeout"), 10)).toMatchObject({
+      failures: 0,
+      spent: [],
+      history: [{ cause: "task-timeout" }],
+    });
   });
 });

@@ -1,0 +1,176 @@
+// Short (`npm test`): tasks in real processes that are killed, hang, block, freeze and drain. Lease 3 s unless it says otherwise.
+import { describe, expect, test, vi } from "vitest";
+import { type BatchFleet, batchFleet } from "./support/batch-fleet.ts";
+import { measured, ms, type Line } from "./support/heal-fleet.ts";
+import { PLACES, runningSlots } from "./support/places.ts";
+import { descendants } from "./support/processes.ts";
+
+const QUICK = { taskGraceMs: 300 };
+
+async function started(fleet: BatchFleet, slots: number): Promise<void> {
+  await vi.waitFor(async () => expect((await runningSlots(fleet.store)).size).toBe(slots), {
+    timeout: 30_000,
+    interval: 50,
+  });
+}
+
+async function submit(fleet: BatchFleet, what: string, options = {}, n = 0): Promise<string> {
+  return (await fleet.queue.submit({ do: what, n }, options)).id;
+}
+
+describe.each(PLACES)("tasks in processes on $name", (place) => {
+  test("harm of one task costs no other one", async () => {
+    const fleet = await batchFleet(place, 6);
+    for (const id of ["one", "two", "three"]) fleet.worker(id, { timings: QUICK });
+    await started(fleet, 6);
+    const delayed = await submit(fleet, "ok", { delaySeconds: 4 });
+
+    // Two poisonous tasks among good ones: they end in the dead letter, all others are done.
+    const poison = [await submit(fleet, "abort"), await submit(fleet, "exit")];
+    const good = await fleet.queue.submitMany(Array.from({ length: 200 }, () => ({ do: "ok" })));
+    const goodIds = good.map(({ id }) => id);
+    for (const record of await fleet.ended(poison))
+      expect(record).toMatchObject({ state: "failed", reason: "poison", attempts: 0, crashes: 3 });
+    await fleet.ended(goodIds);
+    expect(new Set(fleet.effects(goodIds))).toEqual(new Set([1]));
+    for (const id of poison)
+      expect(fleet.lines("job", "begin").filter((line) => line["task"] === id)).toHaveLength(3);
+
+    // One that kills its process once: back at once, and done, though it may fail no attempt.
+    const died = await submit(fleet, "die once", { maxAttempts: 1 });
+    const [record] = await fleet.ended([died]);
+    expect(record).toMatchObject({ state: "completed", attempts: 1, crashes: 1, interruptions: 0 });
+    const runs = fleet.lines("job", "begin").filter((line) => line["task"] === died);
+    const pause = (runs[1] as Line).at - (runs[0] as Line).at;
+    measured(`${place.name}: a task whose process was killed runs again after`, ms(pause));
+    // Before its lease is over: the death was told.
+    expect(pause).toBeLessThan(2500);
+
+    // One that hangs: its signal aborts, then its process is ended; the attempt has failed.
+    const hung = await submit(fleet, "hang", { maxAttempts: 1, timeoutSeconds: 1 });
+    expect((await fleet.ended([hung]))[0]).toMatchObject({
+      state: "failed",
+      reason: "timeout",
+      attempts: 1,
+      crashes: 0,
+    });
+    expect(fleet.lines("job", "told").filter((line) => line["task"] === hung)).toMatchObject([
+      { reason: "timeout" },
+    ]);
+    await vi.waitFor(async () =>
+      expect(await fleet.lastHeal((await fleet.untilTask(hung, "begin")).slot)).toMatchObject({
+        cause: "task-timeout",
+      }),
+    );
+
+    // One that blocks its process for longer than its lease: nobody else gets it.
+    const busy = await submit(fleet, "busy", { maxAttempts: 1 }, 3.5);
+    const [kept] = await fleet.ended([busy]);
+    expect(kept).toMatchObject({ state: "completed", attempts: 1, crashes: 0, interruptions: 0 });
+
+    // One that was delayed for longer than a lease: run once, and in time.
+    const [late] = await fleet.ended([delayed]);
+    const by = (late?.startedAt ?? 0) - (late?.submittedAt ?? 0) - 4000;
+    measured(`${place.name}: a delayed task starts late by`, ms(by));
+    expect(by).toBeGreaterThanOrEqual(0);
+    expect(by).toBeLessThan(1000);
+    expect(fleet.effects([busy, delayed])).toEqual([1, 1]);
+  }, 90_000);
+
+  test("nothing is lost with a child or a worker that is killed", async () => {
+    const fleet = await batchFleet(place, 8);
+    const one = fleet.worker("one", { timings: QUICK });
+    await started(fleet, 8);
+    fleet.worker("two", { timings: QUICK });
+    await vi.waitFor(
+      async () =>
+        expect(new Set([...(await runningSlots(fleet.store)).values()].flat())).toEqual(
+          new Set(["one", "two"]),
+        ),
+      { timeout: 30_000 },
+    );
+    const ids = (
+      await fleet.queue.submitMany(Array.from({ length: 100 }, () => ({ do: "wait", n: 0.1 })))
+    ).map(({ id }) => id);
+    const began = await fleet.untilLine((line) => line.worker === "one" && line.what === "begin");
+    // Whatever it ran had begun, and had no effect yet.
+    process.kill(began.pid, "SIGKILL");
+    await fleet.untilLine((line) => line.worker === "one" && line.what === "begin" && line.pid !== began.pid);
+    for (const pid of [one.pid, ...descendants(one.pid)]) process.kill(pid, "SIGKILL");
+    const records = await fleet.ended(ids);
+    expect(records.filter(({ state }) => state !== "completed")).toEqual([]);
+    const effects = fleet.effects(ids);
+    expect(Math.min(...effects)).toBe(1);
+    // At most one more for each slot of what was killed, twice.
+    expect(effects.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(100 + 16);
+    const crashed = records.filter(({ crashes }) => crashes > 0);
+    const interrupted = records.filter(({ interruptions }) => interruptions > 0);
+    // Of the child one slot was to blame, of the worker all.
+    expect(crashed.length).toBeGreaterThanOrEqual(1);
+    expect(crashed.length + interrupted.length).toBeLessThanOrEqual(16);
+  }, 60_000);
+
+  test("a drain lets tasks finish, and takes back what does not in time", async () => {
+    const fleet = await batchFleet(place, 2);
+    const one = fleet.worker("one", { timings: QUICK });
+    await started(fleet, 2);
+    const short = await submit(fleet, "sleep", {}, 1.5);
+    await fleet.untilTask(short, "begin");
+    one.signal("SIGTERM");
+    expect(await one.ended).toBe(0);
+    expect(await fleet.record(short)).toMatchObject({ state: "completed", attempts: 1, interruptions: 0 });
+
+    const two = fleet.worker("two", { timings: QUICK, args: ["--drain-seconds", "1"] });
+    await started(fleet, 2);
+    const long = await submit(fleet, "sleep", { maxAttempts: 1 }, 60);
+    const deaf = await submit(fleet, "wait", { maxAttempts: 1 }, 4);
+    await Promise.all([fleet.untilTask(long, "begin"), fleet.untilTask(deaf, "begin")]);
+    two.signal("SIGTERM");
+    expect(await two.ended).toBe(5);
+    for (const id of [long, deaf])
+      expect(await fleet.record(id)).toMatchObject({
+        state: "waiting",
+        attempts: 0,
+        crashes: 0,
+        interruptions: 1,
+      });
+    expect(fleet.lines("job", "told")).toMatchObject([{ task: long, reason: "drain" }]);
+    await fleet.queue.cancel(long);
+    fleet.worker("three", { timings: QUICK });
+    expect((await fleet.ended([deaf]))[0]).toMatchObject({
+      state: "completed",
+      attempts: 1,
+      interruptions: 1,
+    });
+    expect(fleet.effects([deaf])).toEqual([1]);
+  }, 60_000);
+});
+
+// On a SQLite file a process that is stopped in the middle of a write holds up all others.
+test("a worker that is frozen for longer than its lease overwrites nothing", async () => {
+  const place = PLACES.find(({ name }) => name === "Redis");
+  if (place === undefined) throw new Error("there is no Redis to test on");
+  const fleet = await batchFleet(place, 1);
+  const one = fleet.worker("one", { timings: QUICK });
+  await started(fleet, 1);
+  const id = await submit(fleet, "wait", { maxAttempts: 1 }, 1.5);
+  const first = await fleet.untilTask(id, "begin");
+  const all = [one.pid, ...descendants(one.pid)];
+  for (const pid of all) process.kill(pid, "SIGSTOP");
+  const since = fleet.ledger().length;
+  fleet.worker("two", { timings: QUICK });
+  const second = await fleet.untilTask(id, "begin", since);
+  expect(second).toMatchObject({ worker: "two", crashes: 1 });
+  for (const pid of all) process.kill(pid, "SIGCONT");
+  const [record] = await fleet.ended([id]);
+  expect(record).toMatchObject({ state: "completed", attempts: 1, crashes: 1, worker: "two" });
+  expect(JSON.parse(record?.result ?? "null")).toMatchObject({ worker: "two", pid: second.pid });
+  // What was frozen has come to its end, too, and its word did not count.
+  await fleet.untilLine(
+    (line) => line["task"] === id && line.what === "effect" && line.pid === first.pid,
+    0,
+    10_000,
+  );
+  await one.until((text) => text.includes("its lease had ended"), 10_000);
+  expect((await fleet.record(id))?.result).toBe(record?.result);
+}, 60_000);
