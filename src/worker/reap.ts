@@ -57,22 +57,22 @@ export async function endOrphans(log: Log): Promise<void> {
 }
 
 async function end(doomed: (mark: string) => boolean): Promise<number> {
-  let killed = 0;
+  const killed = new Set<number>();
   for (let pass = 0; pass < PASSES; pass++) {
     // Again until none is left: one that was just forked is seen only the next time.
     const found = (await marked()).filter(({ pid, mark }) => pid !== process.pid && doomed(mark));
-    if (found.length === 0) return killed;
+    if (found.length === 0) break;
     for (const { pid } of found) {
       try {
         process.kill(pid, "SIGKILL");
-        killed += 1;
+        killed.add(pid);
       } catch {
         // It has ended meanwhile.
       }
     }
     await delay(20);
   }
-  return killed;
+  return killed.size;
 }
 
 interface Marked {
