@@ -67,7 +67,7 @@ export interface QueueSettings {
  * - Conservation: submitted = scheduled + waiting + active + finished (kept or forgotten). No counter stands in for the tasks themselves
  *   except those in `QueueStats.totals`, which only grow. Only `sweep` forgets, the oldest ends first.
  * - A queue that was never declared has no tasks: every call answers as if it were empty.
- * - Payloads, results and errors are opaque texts.
+ * - Payloads, results and errors are opaque texts, kept whole: whoever reports them keeps to their lengths.
  */
 export interface QueueStore {
   /**
