@@ -13,6 +13,7 @@ const slotLike = (over: Partial<SlotLine> = {}): SlotLine => ({
   iterations: 3,
   last_progress_seconds: 2,
   waiting: false,
+  task: null,
   restarts: 0,
   last_error: null,
   last_cause: null,

@@ -1,7 +1,13 @@
 import { whyUnplaced } from "../control/place.ts";
 import type { SlotHealth } from "../protocol/health.ts";
 import { slotKey, type DesiredAutomation, type SlotRef } from "../protocol/spec.ts";
-import { workerState, type SlotStatus, type WorkerRecord, type WorkerState } from "../protocol/status.ts";
+import {
+  type RunningTask,
+  workerState,
+  type SlotStatus,
+  type WorkerRecord,
+  type WorkerState,
+} from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
 import { causeOf, circuitOf, type CircuitLine, type HealLine, healLine } from "./status-health.ts";
 
@@ -43,6 +49,17 @@ export interface AutomationLine {
   slot_list: SlotLine[];
 }
 
+/** A task that a slot runs. */
+export interface TaskLine {
+  id: string;
+  /** 1 for the first. */
+  attempt: number;
+  /** How many run together (`runMany`); of them this is the first. */
+  count: number;
+  /** Since it began. */
+  seconds: number;
+}
+
 export interface SlotLine {
   slot_id: number;
   /** As its worker reports it; `waiting` where no live worker has it, `silent` where its worker has not been heard of lately. */
@@ -55,6 +72,8 @@ export interface SlotLine {
   last_progress_seconds: number | null;
   /** It waits on purpose: in a sleep, between turns, in a waiting pop. */
   waiting: boolean;
+  /** What it runs, in a batch automation. */
+  task: TaskLine | null;
   restarts: number;
   last_error: string | null;
   /** Cause of the last heal. */
@@ -201,6 +220,7 @@ function slotLine(facts: SlotFacts, health: SlotHealth | undefined, view: Known)
       generation: null,
       last_progress_seconds: null,
       waiting: false,
+      task: null,
       reason: whyWaiting(facts, view),
       pid: null,
       memory_mb: null,
@@ -220,6 +240,7 @@ function slotLine(facts: SlotFacts, health: SlotHealth | undefined, view: Known)
     generation: slot.generation,
     last_progress_seconds: slot.lastProgressAt === null ? null : since(slot.lastProgressAt),
     waiting: slot.waiting,
+    task: slot.task ? taskLine(slot.task, since(slot.task.since)) : null,
     reason: silent ? silence(report, view) : slot.reason,
     pid: slot.pid,
     memory_mb: slot.pid === null ? null : slot.memoryMb,
@@ -227,6 +248,10 @@ function slotLine(facts: SlotFacts, health: SlotHealth | undefined, view: Known)
     loop_lag_ms: slot.pid === null ? null : slot.loopLagMs,
     circuit: slot.state === "circuit-open" ? circuitOf(facts, desired, health, slot) : null,
   };
+}
+
+function taskLine({ id, attempt, count }: RunningTask, seconds: number): TaskLine {
+  return { id, attempt, count, seconds };
 }
 
 function silence({ slot, worker }: Report, view: Known): string {

@@ -26,7 +26,10 @@ interface Row extends SlotLine {
 const MANY = 4;
 
 /** The column of notes needs `now`, for how long ago the last error was. */
-function slotColumns(now: number, wide: boolean): readonly Column<Row>[] {
+function slotColumns(
+  now: number,
+  { wide, tasks }: { wide: boolean; tasks: boolean },
+): readonly Column<Row>[] {
   return [
     { title: "SLOT", align: "right", text: ({ ids }) => ids },
     { title: "STATE", text: ({ state }) => state },
@@ -35,10 +38,13 @@ function slotColumns(now: number, wide: boolean): readonly Column<Row>[] {
     { title: "ITERATIONS", align: "right", text: ({ iterations }) => String(iterations) },
     { title: "PROGRESS", align: "right", text: progress },
     { title: "RESTARTS", align: "right", text: ({ restarts }) => String(restarts) },
+    ...(wide && tasks ? TASK_COLUMNS : []),
     ...(wide ? PROCESS_COLUMNS : []),
     { title: "NOTE", text: (slot) => note(slot, now) },
   ];
 }
+
+const TASK_COLUMNS: readonly Column<Row>[] = [{ title: "TASK", text: taskOf }];
 
 /** Of the slot's process, which it may share with other slots. */
 const PROCESS_COLUMNS: readonly Column<Row>[] = [
@@ -48,7 +54,7 @@ const PROCESS_COLUMNS: readonly Column<Row>[] = [
   { title: "LAG", align: "right", text: ({ loop_lag_ms: lag }) => (lag === null ? "-" : `${lag} ms`) },
 ];
 
-/** The report as text, with a line feed at its end. `wide` adds each slot's process with memory, CPU and event loop lag. */
+/** The report as text, with a line feed at its end. `wide` adds each slot's task, and its process with memory, CPU and event loop lag. */
 export function renderStatus(report: StatusReport, paint: Paint, wide = false): string {
   const workers =
     report.workers.length === 0
@@ -56,10 +62,10 @@ export function renderStatus(report: StatusReport, paint: Paint, wide = false): 
       : [renderTable(report.workers, WORKER_COLUMNS, paint.dim), ...report.workers.flatMap(deafness)].join(
           "\n",
         );
-  const columns = slotColumns(report.now, wide);
-  const automations = report.automations.map((line) =>
-    renderAutomation(line, rowsOf(line, report.now), columns, paint),
-  );
+  const automations = report.automations.map((line) => {
+    const tasks = line.slot_list.some(({ task }) => task !== null);
+    return renderAutomation(line, rowsOf(line, report.now), slotColumns(report.now, { wide, tasks }), paint);
+  });
   return `${[workers, ...automations].join("\n\n")}\n`;
 }
 
@@ -102,6 +108,13 @@ function headline({ slots, running, paused, generation }: AutomationLine): strin
   if (slots === null) return "nothing deployed yet";
   const state = paused ? ", paused" : "";
   return `${running} of ${slots} slots running${state}, generation ${generation}`;
+}
+
+function taskOf({ task }: SlotLine): string {
+  if (task === null) return "-";
+  const more = task.count > 1 ? ` +${task.count - 1}` : "";
+  const again = task.attempt > 1 ? `, attempt ${task.attempt}` : "";
+  return `${task.id}${more} (${duration(task.seconds * 1000)}${again})`;
 }
 
 function age(seconds: number | null): string {

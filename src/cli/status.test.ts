@@ -104,6 +104,7 @@ test("a running slot", () => {
     iterations: 42,
     last_progress_seconds: null,
     waiting: false,
+    task: null,
     restarts: 1,
     last_error: null,
     last_cause: null,
@@ -226,6 +227,26 @@ test("a slot's heals and its process", () => {
   expect(wide.at(-2)).toMatch(
     / 99 {3}80 MB {2}3 % {2}7 ms {2}last error 2 s ago \(killed, collateral\): Error: boom$/,
   );
+});
+
+test("the task that a slot runs", () => {
+  const task = { id: "t-1", attempt: 2, count: 1, since: NOW - 3000 };
+  const slots = [slot(0, { task }), slot(1, { task: { ...task, attempt: 1, count: 5 } }), slot(2)];
+  const facts = view({
+    slots: 3,
+    workers: [worker("w1", { slots })],
+    leases: [0, 1, 2].map((slotId) => lease(slotId, "w1")),
+  });
+  const report = statusReport(facts);
+  expect(report.automations[0]?.slot_list.map((line) => line.task)).toEqual([
+    { id: "t-1", attempt: 2, count: 1, seconds: 3 },
+    { id: "t-1", attempt: 1, count: 5, seconds: 3 },
+    null,
+  ]);
+  const shown = renderStatus(report, PLAIN, true);
+  expect(shown).toMatch(/RESTARTS {2}TASK +PID/);
+  expect(shown).toMatch(/t-1 \(3 s, attempt 2\)[^]*t-1 \+4 \(3 s\)/);
+  expect(renderStatus(report, PLAIN)).not.toContain("TASK");
 });
 
 test("an open circuit: its worker's word, else what was kept unless it was recycled since", () => {

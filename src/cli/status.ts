@@ -11,7 +11,7 @@ interface StatusFlags extends TargetFlags {
 
 export function addStatus(program: Command, terminal: Terminal): void {
   addTargetOptions(program.command("status").description("workers, and what each slot does"))
-    .option("--wide", "also each slot's process, memory, CPU and event loop lag")
+    .option("--wide", "also each slot's task, process, memory, CPU and event loop lag")
     .addHelpText("after", "\nExamples:\n  fleet status\n  fleet status --store redis://localhost:6379 --json")
     .action((_options, command: Command) => {
       const flags = command.optsWithGlobals<StatusFlags>();
