@@ -26,6 +26,7 @@ export type { PushOptions } from "./primitives/stream-emitter.ts";
 export type { Events } from "./primitives/events.ts";
 export type { ReceivedEvent, Subscription } from "./primitives/subscription.ts";
 export type { Envelope } from "./protocol/envelope.ts";
+export type { Log, LogFields, LogLevel } from "./internal/log.ts";
 export type { FailureReason, OnDuplicate, TaskState } from "./protocol/task.ts";
 
 // The store port

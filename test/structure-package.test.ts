@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, sep } from "node:path";
+import { dirname, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
 import { build } from "esbuild";
@@ -142,14 +142,18 @@ describe("package.json", () => {
     expect(own.engines.node).toBe(">=20.19");
   });
 
-  it("packs the command, the built code with its scripts and migrations, and neither tests nor sources", () => {
+  const packed = () => {
     const output = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
       cwd: ROOT,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "ignore"],
     });
-    const [packed] = JSON.parse(output) as { files: { path: string }[] }[];
-    const paths = new Set(packed?.files.map(({ path }) => path));
+    const [listed] = JSON.parse(output) as { files: { path: string }[] }[];
+    return new Set(listed?.files.map(({ path }) => path));
+  };
+
+  it("packs the command, the built code with its scripts and migrations, and neither tests nor sources", () => {
+    const paths = packed();
     const data = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
       .map((file) => file.split(sep).join("/"))
       .filter((file) => /\.(lua|sql)$/.test(file));
@@ -163,6 +167,46 @@ describe("package.json", () => {
     ];
     expect(needed.filter((file) => !paths.has(file))).toEqual([]);
     expect([...paths].filter((path) => /(\.test\.|^src\/|^test\/|conformance)/.test(path))).toEqual([]);
+  });
+
+  it("packs source maps that carry their sources, as those themselves are not packed", () => {
+    const maps = [...packed()].filter((path) => path.endsWith(".js.map"));
+    expect(maps.length).toBeGreaterThan(100);
+    const bare = maps.filter((path) => {
+      const { sources, sourcesContent = [] } = JSON.parse(readFileSync(join(ROOT, path), "utf8")) as {
+        sources: string[];
+        sourcesContent?: (string | null)[];
+      };
+      return sources.some((_, at) => typeof sourcesContent[at] !== "string");
+    });
+    expect(bare).toEqual([]);
+  });
+
+  it("packs all that its documents link to", () => {
+    const paths = packed();
+    const folders = new Set([...paths].flatMap((path) => [dirname(path), dirname(dirname(path))]));
+    const documents = [...paths].filter((path) => path.endsWith(".md"));
+    expect(documents.length).toBeGreaterThan(10);
+    const dangling = documents.flatMap((document) =>
+      [...readFileSync(join(ROOT, document), "utf8").matchAll(/\]\(([^)\s]+)\)/g)]
+        .map(([, link = ""]) => link)
+        .filter((link) => !/^(https?:|#|mailto:)/.test(link))
+        .map((link) => normalize(join(dirname(document), link.replace(/#.*/, ""))).replace(/\/$/, ""))
+        .filter((target) => !paths.has(target) && !folders.has(target))
+        .map((target) => `${document}: ${target}`),
+    );
+    expect(dangling).toEqual([]);
+  });
+
+  it("names only dependencies that the code imports", () => {
+    const code = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+      .map((file) => readFileSync(join(ROOT, "src", file), "utf8"))
+      .join("\n");
+    const imported = (name: string) =>
+      new RegExp(`(from|import)[ (]"${name.replaceAll("/", "\\/")}(/[^"]*)?"`).test(code);
+    // Of zod no particular copy is needed: it comes along for those who write as the documents do.
+    expect(Object.keys(own.dependencies ?? {}).filter((name) => !imported(name))).toEqual(["zod"]);
   });
 });
 
