@@ -25,7 +25,10 @@ export interface QueuesOptions {
 
 /** By whom a handle is used, where that is a slot. */
 export interface QueueUse {
-  /** Ends waits early. */
+  /**
+   * Ends waits early. Its user ends it before all this is closed; it is used as it is, because a signal that lives long never forgets
+   * those that were combined with it, and there is one per task.
+   */
   signal?: AbortSignal;
   /** Called when something was submitted or answered, and around waits on purpose. */
   activity?: { progress(): void; waiting(on: boolean): void };
@@ -43,8 +46,6 @@ export class Queues {
   readonly #waiters = new Map<string, QueueWaiters>();
   readonly #quietly = new Map<string, Throttle>();
   readonly #over = new AbortController();
-  /** For each signal of a user the one that also aborts when all this is closed. */
-  readonly #signals = new WeakMap<AbortSignal, AbortSignal>();
 
   constructor(store: Store, options: QueuesOptions) {
     this.#store = store;
@@ -89,14 +90,9 @@ export class Queues {
   }
 
   #signal(own: AbortSignal | undefined): AbortSignal {
-    if (own === undefined) return this.#over.signal;
-    // One per signal, not per handle: signals never forget those that were made from them.
-    const known = this.#signals.get(own);
-    if (known !== undefined) return known;
-    const either = AbortSignal.any([own, this.#over.signal]);
-    setMaxListeners(0, either);
-    this.#signals.set(own, either);
-    return either;
+    // Its user may wait in as many places at once as there are.
+    if (own !== undefined) setMaxListeners(0, own);
+    return own ?? this.#over.signal;
   }
 
   #submitter(contract: QueueContract): QueueSubmitter {

@@ -50,6 +50,7 @@ export interface StreamHandle<S extends Schema> extends ConsumerStream<S> {
 export interface HandleParts<S extends Schema> {
   contract: StreamContract<S>;
   reader: StreamReader<S>;
+  /** Ends waits early; see `QueueUse`. */
   signal?: AbortSignal;
   /** Called when something was taken, and around waits on purpose. */
   activity?: { progress(): void; waiting(on: boolean): void };

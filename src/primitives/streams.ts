@@ -42,8 +42,6 @@ export class Streams {
   readonly #quietly = new Map<string, Throttle>();
   #sweeper: ReturnType<typeof setInterval> | undefined;
   readonly #over = new AbortController();
-  /** For each signal of a consumer the one that also aborts when all this is closed. */
-  readonly #signals = new WeakMap<AbortSignal, AbortSignal>();
 
   constructor(store: Store, options: StreamsOptions) {
     this.#store = store;
@@ -80,7 +78,7 @@ export class Streams {
       contract,
       reader: this.#reader(contract),
       emitter: this.emitter(contract, null, "guest"),
-      signal: this.#signal(undefined),
+      signal: this.#over.signal,
       checkOpen: () => this.#checkOpen(),
     });
   }
@@ -94,14 +92,9 @@ export class Streams {
   }
 
   #signal(own: AbortSignal | undefined): AbortSignal {
-    if (own === undefined) return this.#over.signal;
-    // One per signal, not per handle: signals never forget those that were made from them.
-    const known = this.#signals.get(own);
-    if (known !== undefined) return known;
-    const either = AbortSignal.any([own, this.#over.signal]);
-    setMaxListeners(0, either);
-    this.#signals.set(own, either);
-    return either;
+    // Its user may wait in as many places at once as there are.
+    if (own !== undefined) setMaxListeners(0, own);
+    return own ?? this.#over.signal;
   }
 
   #publisher(contract: StreamContract, as: "owner" | "guest"): StreamPublisher {

@@ -42,6 +42,7 @@ it("tells what each slot runs, and nothing of those that run nothing", () => {
   begin(2, 9999, [claimed("a task, with spaces \u00e9 in its id", 3)]);
   begin(3, 0, [claimed("second", 1)]);
   begin(4, 5, [claimed("gone")]);
+  begin(4, 10_000, [claimed("beyond")]);
   writeTask(fd, 5, 5, null, []);
   const about = { startedAt: 10.5, timeoutMs: 2000 };
   const token = "1778000000000001";

@@ -9,7 +9,7 @@ import { fstatSync, readSync, writeSync } from "node:fs";
 import type { SlotTask } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
 
-/** Slot ids are below this. */
+/** Slots with higher ids leave no marks: of what they ran, a crash is put down to all. */
 const SLOTS = 10_000;
 const RECORDS_AT = 131_072;
 const RECORD = 256;
@@ -45,6 +45,7 @@ export function writeTask(
   task: SlotTask | null,
   all: readonly ClaimedTask[],
 ): void {
+  if (slotId >= SLOTS) return;
   const at = RECORDS_AT + slotId * RECORD;
   if (task === null) {
     bytes.writeUInt32LE(0, 0);
