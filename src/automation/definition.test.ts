@@ -135,7 +135,7 @@ describe("schedules of a batch automation", () => {
 
   it("stand in its manifest, with the queue's settings", () => {
     const made = define({ nightly: { cron: "0 3 * * *", timezone: "Europe/Berlin", payload: { n: 1 } } });
-    const manifest = manifestOf(made as unknown as Automation, "h");
+    const manifest = manifestOf(made, "h");
     expect(manifest.schedules).toEqual([
       expect.objectContaining({
         id: "nightly",
