@@ -59,7 +59,10 @@ const NOT_READ = {
 
 async function read(url: string, signal: AbortSignal, last: boolean) {
   try {
-    return await ask(url, "GET", signal);
+    const page = await ask(url, "GET", signal);
+    // A host that does not answer may be starting: it is broken only when it still does not.
+    if (page.status === 0 && !last) throw new RetryAfter(2);
+    return page;
   } catch (error) {
     if (!(error instanceof TryLater)) throw error;
     // Asked to come later: this task waits in its queue, and its slot reads something else.

@@ -13,6 +13,7 @@ export default defineBatch("link-checker", {
       answer = await ask(url, "HEAD", ctx.signal);
       // Some hosts refuse HEAD, or answer it with nonsense.
       if (answer.status >= 400) answer = await ask(url, "GET", ctx.signal);
+      if (answer.status === 0 && task.attempt < 2) throw new RetryAfter(2);
     } catch (error) {
       if (!(error instanceof TryLater)) throw error;
       if (task.attempt < 2) throw new RetryAfter(error.seconds);
