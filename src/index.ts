@@ -22,6 +22,7 @@ export { openFleet, type Fleet, type FleetOptions } from "./automation/fleet.ts"
 export type { ConsumerStream, PeekOptions, PopOptions, StreamHandle } from "./primitives/stream.ts";
 export type { CallOptions, QueueHandle, Task, TaskHandle, WaitOptions } from "./primitives/queue.ts";
 export type { SubmitOptions } from "./primitives/queue-options.ts";
+export type { ScheduleOptions } from "./primitives/schedule-spec.ts";
 export type { PushOptions } from "./primitives/stream-emitter.ts";
 export type { Events } from "./primitives/events.ts";
 export type { ReceivedEvent, Subscription } from "./primitives/subscription.ts";

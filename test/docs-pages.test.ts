@@ -61,18 +61,12 @@ describe("numbers in the documents", () => {
   });
 
   it("are those of the code: settings of queues", () => {
-    const [, table = ""] = read("docs/queues.md").split("## Define");
+    const [, table = ""] = /^## Define$([^]*?)^## /m.exec(read("docs/queues.md")) ?? [];
     const rows = [...table.matchAll(/^\| (`.+?`) \| [^|]+ \| ([^|]+) \|$/gm)];
     const documented = new Map<string, string>();
     for (const [, names = "", values = ""] of rows)
       for (const [at, name] of names.replaceAll("`", "").split(", ").entries())
-        documented.set(
-          name,
-          values
-            .split(", ")
-            [at]?.replace(/ \(.*\)/, "")
-            .replaceAll(" ", "") ?? "",
-        );
+        documented.set(name, (values.split(", ").at(at) ?? "").replace(/ \(.*\)/, "").replaceAll(" ", ""));
     const { backoff, ...plain } = QUEUE_DEFAULTS;
     for (const [name, value] of Object.entries(plain))
       expect([name, documented.get(name)]).toEqual([name, String(value)]);

@@ -140,7 +140,7 @@ function startWorker() {
 async function watch() {
   const port = await openStore(store, { namespace: options.namespace });
   const started = { at: Date.now(), done: undefined };
-  const tty = process.stderr.isTTY === true;
+  const tty = process.stderr.isTTY;
   let said = 0;
   try {
     while (!ended.signal.aborted) {

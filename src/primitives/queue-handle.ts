@@ -10,7 +10,9 @@ import type { CallOptions, QueueHandle, TaskHandle, WaitOptions } from "./queue.
 import { newTask, SUBMIT, type SubmitOptions } from "./queue-options.ts";
 import type { QueueReader } from "./queue-reader.ts";
 import { resultOf, taskView } from "./queue-results.ts";
+import { settingsOf } from "./queue-settings.ts";
 import type { QueueSubmitter } from "./queue-submitter.ts";
+import { scheduleSpec } from "./schedule-spec.ts";
 
 /** Most tasks, and most bytes of payloads, of one `submitMany`: it is one step of the store, which delays all others meanwhile. */
 export const MAX_LIST = 1000;
@@ -141,6 +143,19 @@ export function queueHandle<P extends Schema, R extends Schema>(
     async length() {
       const stats = await store.stats({ queue });
       return stats === undefined ? 0 : stats.counts.waiting + stats.counts.scheduled;
+    },
+
+    async schedule(id, options) {
+      const spec = await scheduleSpec(contract, id, options, "runtime");
+      fence?.();
+      // A queue that nobody has declared would be in no list, and the schedule never be looked at.
+      await store.declare({ queue, settings: settingsOf(contract), as: "guest" });
+      await store.putSchedule({ queue, spec });
+    },
+
+    async unschedule(id) {
+      fence?.();
+      return store.removeSchedule({ queue, id: taskId(where, id) });
     },
   };
 }

@@ -2,6 +2,7 @@ import type { InferInput, InferOutput, Schema } from "../contracts/schema/standa
 import type { FailureReason, TaskState } from "../protocol/task.ts";
 import type { SubmitOutcome } from "../store/queue-store.ts";
 import type { SubmitOptions } from "./queue-options.ts";
+import type { ScheduleOptions } from "./schedule-spec.ts";
 
 export interface WaitOptions {
   /** How long to wait for the task's end, in seconds; `Infinity` waits for ever. 0 only looks. */
@@ -97,4 +98,12 @@ export interface QueueHandle<P extends Schema = Schema, R extends Schema = Schem
   retry(id: string): Promise<"waiting" | "not-finished" | "completed" | "unknown">;
   /** Unfinished tasks that do not run: those that wait, and those that are not due yet. */
   length(): Promise<number>;
+  /**
+   * Submits a task by itself: by a cron pattern, an interval, or once. `id` names the schedule within this queue: 1 to 64 lower-case letters, digits,
+   * '.', '_' or '-'; the same id again changes it, and one that a definition declares belongs to this call from then on. Exactly one
+   * task per tick, however many workers live.
+   */
+  schedule(id: string, options: ScheduleOptions<P>): Promise<void>;
+  /** Ends a schedule; tasks that it has submitted stay. */
+  unschedule(id: string): Promise<"removed" | "unknown">;
 }
