@@ -78,7 +78,7 @@ describe("applyDeploy", () => {
           configSchema: null,
           output: null,
           tasks: null,
-        stateSchema: null,
+          stateSchema: null,
           uses: {},
           liveConfig: false,
         },
