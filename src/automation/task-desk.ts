@@ -228,6 +228,8 @@ export class TaskDesk {
     if (tasks.length === 0) return;
     this.#readySince = monotonicMs();
     this.#ready.push(...tasks);
+    // Before the slots are at work: so the store is, too.
+    this.#send();
     this.#deliver();
     if (this.#open.size === 0) this.#giveBackAbove(0);
   }
@@ -295,12 +297,12 @@ export class TaskDesk {
     });
   }
 
+  /** One call at a time: two that leave together are answered together, and then the slots and the store wait for each other. */
   #send(): void {
-    while (this.#calls.size < CALLS && this.#pause === undefined) {
-      const claim = this.#closed === undefined ? this.#toClaim() : 0;
-      if (this.#ended.length === 0 && (claim === 0 || this.#dry)) break;
+    const claim = this.#closed === undefined ? this.#toClaim() : 0;
+    const needed = this.#ended.length > 0 || (claim > 0 && !this.#dry);
+    if (needed && this.#calls.size < CALLS && this.#pause === undefined)
       void this.#turn(this.#batch(), claim);
-    }
     this.#checkClosed();
   }
 
@@ -327,33 +329,26 @@ export class TaskDesk {
     const { store, queue, holder, worker, leaseMs } = this.#parts;
     const hints = this.#hints;
     const call = ++this.#lastCall;
+    const over = () => {
+      this.#calls.delete(call);
+      this.#coming -= claim;
+      this.#sending.delete(settle);
+    };
     this.#calls.add(call);
     this.#coming += claim;
     this.#sending.add(settle);
     try {
       await (this.#declaring ??= this.#parts.declare());
       const idle = claim > 0 && this.#takers.length > 0;
-      const answer = await store.turn({
-        queue,
-        holder,
-        worker,
-        leaseMs,
-        settle,
-        claim,
-        ...(idle ? { idle } : {}),
-      });
+      const answer = await store.turn({ queue, holder, worker, leaseMs, settle, claim, idle });
+      over();
       this.#failures = 0;
-      this.#coming -= claim;
-      this.#sending.delete(settle);
       this.#take(answer, settle, claim, hints);
     } catch (error) {
-      this.#coming -= claim;
-      this.#sending.delete(settle);
+      over();
       this.#failed(error, settle);
-    } finally {
-      this.#calls.delete(call);
-      this.#schedule();
     }
+    this.#schedule();
   }
 
   #take(answer: TurnResult, settle: readonly Settlement[], claim: number, hints: number): void {

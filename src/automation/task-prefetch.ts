@@ -7,8 +7,8 @@
 
 /** What is held ahead is started within so long, or given back. */
 export const SOON_MS = 50;
-/** Most tasks held ahead: enough for one call to be under way while the slots work on the last one's. */
-const FEW = 64;
+/** Most tasks held ahead: the store works on one half while the slots work on the other. */
+const FEW = 128;
 /** Most tasks of one call. */
 const MOST_PER_CALL = 1000;
 
@@ -27,10 +27,12 @@ export interface Demand {
   limited: boolean;
 }
 
+/** For the next call: never more at once than what slots wait for, or half of what may be held, so that two calls take turns. */
 export function tasksToClaim(demand: Demand): number {
   const { wanted, held, coming } = demand;
-  const lacking = wanted + tasksAhead(demand) - held - coming;
-  return Math.min(MOST_PER_CALL, Math.max(0, lacking));
+  const most = wanted + tasksAhead(demand);
+  const lacking = Math.max(0, most - held - coming);
+  return Math.min(lacking, Math.max(wanted, Math.ceil(most / 2)), MOST_PER_CALL);
 }
 
 /** How many tasks may be held beyond those that slots wait for. */
