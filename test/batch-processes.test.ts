@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { type BatchFleet, batchFleet } from "./support/batch-fleet.ts";
 import { measured, ms, type Line } from "./support/heal-fleet.ts";
-import { PLACES, runningSlots } from "./support/places.ts";
+import { PLACES, runningSlots, slotStatus } from "./support/places.ts";
 import { descendants } from "./support/processes.ts";
 
 const QUICK = { taskGraceMs: 300 };
@@ -114,8 +114,15 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     const fleet = await batchFleet(place, 2);
     const one = fleet.worker("one", { timings: QUICK });
     await started(fleet, 2);
-    const short = await submit(fleet, "sleep", {}, 1.5);
+    const short = await submit(fleet, "sleep", {}, 2);
     await fleet.untilTask(short, "begin");
+    await vi.waitFor(
+      async () => {
+        const tasks = await Promise.all([0, 1].map((slotId) => slotStatus(fleet.store, "job", slotId)));
+        expect(tasks.map((slot) => slot?.task?.id)).toContain(short);
+      },
+      { timeout: 10_000, interval: 50 },
+    );
     one.signal("SIGTERM");
     expect(await one.ended).toBe(0);
     expect(await fleet.record(short)).toMatchObject({ state: "completed", attempts: 1, interruptions: 0 });
