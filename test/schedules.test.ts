@@ -195,13 +195,15 @@ async function lastTick(store: Store): Promise<number | null> {
 
 /** The parts of a store as a plain object: its own may be getters. */
 function storeOf(store: Store): Store {
-  const { traits, namespace, fleetId, streams, queues, events, registry } = store;
+  const { traits, namespace, fleetId, streams, queues, pools, state, events, registry } = store;
   return {
     traits,
     namespace,
     fleetId,
     streams,
     queues,
+    pools,
+    state,
     events,
     registry,
     now: () => store.now(),

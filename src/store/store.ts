@@ -12,7 +12,9 @@ import type { SlotHealth } from "../protocol/health.ts";
 import type { Manifest } from "../protocol/manifest.ts";
 import type { Assignments, DesiredAutomation, SlotLease, SlotRef } from "../protocol/spec.ts";
 import type { SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
+import type { PoolStore } from "./pool-store.ts";
 import type { QueueStore } from "./queue-store.ts";
+import type { StateStore } from "./state-store.ts";
 import type { Watch } from "./watch.ts";
 
 export interface Store {
@@ -24,6 +26,10 @@ export interface Store {
   readonly streams: StreamStore;
   /** See `queue-store.ts`. */
   readonly queues: QueueStore;
+  /** See `pool-store.ts`. */
+  readonly pools: PoolStore;
+  /** Locks, counters, rate limits: see `state-store.ts`. */
+  readonly state: StateStore;
   readonly events: EventStore;
   readonly registry: Registry;
   /** Store time. */

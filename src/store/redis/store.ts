@@ -5,9 +5,11 @@ import { redisEvents } from "./events.ts";
 import { openIdentity } from "./identity.ts";
 import { redisKeys } from "./keys.ts";
 import { type LinkOptions, singleLink } from "./link.ts";
+import { redisPools } from "./pools.ts";
 import { redisQueues } from "./queues.ts";
 import { redisRegistry } from "./registry.ts";
 import { clockArgument, scriptRunner } from "./scripts.ts";
+import { redisState } from "./state.ts";
 import { redisStreams } from "./streams.ts";
 import { Subscriber } from "./subscriber.ts";
 import { parseTarget } from "./target.ts";
@@ -50,6 +52,8 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
       },
       streams: redisStreams(parts),
       queues: redisQueues(parts),
+      pools: redisPools(),
+      state: redisState(),
       events: redisEvents(parts),
       registry: redisRegistry(parts),
       now: async () =>

@@ -9,8 +9,10 @@ import { createEvents } from "./events.ts";
 import { ensureFleet, readFleetId } from "./fleet-row.ts";
 import { sqlitePath } from "./location.ts";
 import { createNotifier } from "./notify.ts";
+import { createPools } from "./pools.ts";
 import { createQueues } from "./queues.ts";
 import { createRegistry } from "./registry.ts";
+import { createState } from "./state.ts";
 import { createStreams } from "./streams.ts";
 import { wipeNamespace } from "./wipe.ts";
 import { createWriter } from "./writer.ts";
@@ -75,6 +77,8 @@ async function assemble(
     fleetId,
     streams,
     queues: createQueues(parts),
+    pools: createPools(),
+    state: createState(),
     events,
     registry,
     now: () => writer.read(clock),
