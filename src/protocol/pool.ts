@@ -35,6 +35,7 @@ export interface ClaimedItem {
   tagsJson: string;
   /** Fencing token of this claim. */
   token: string;
+  /** How often it was claimed, this time included. */
   uses: number;
   score: number;
   until: number;
@@ -50,6 +51,7 @@ export interface ItemRecord {
   putAt: number;
   /** When its time to live is over; null for never. */
   expiresAt: number | null;
+  /** When its last claim ended; null where none has ended yet. */
   lastUsedAt: number | null;
   /** While held: who, since when, until when. */
   holder: { by: string; since: number; until: number } | null;

@@ -25,30 +25,47 @@ export interface PoolSettings {
  * - Each call is one atomic step. Between two claims of one item the first was released or its lease has expired. Every claim has a token of
  *   its own, greater than all tokens of this pool before (also over a loss of all data, as it is the store's microseconds at least). A call that
  *   bears another token than the present claim's changes nothing and answers `"lease-lost"`.
+ *   A claim is over at its `until`, to the millisecond, whether or not anybody has looked: from then on its token is late, also for `keep`.
  * - `where` names values by tag: an item matches when for each tag named it bears at least one of the values. A tag that is not named means any.
  * - A claim takes exactly `n` items or none. By strategy: `lru` the item that was released (or put) longest ago, `fifo` the one put first,
- *   whatever its uses, `random` any with equal chance. Cooling and retired items are never given out, nor one past its time to live.
+ *   whatever its uses, `random` any with equal chance. For `lru` an item that cooled was released when its claim ended, and one whose lease
+ *   expired at that lease's end. Of the same millisecond the one that was put or released by the earlier step comes first (expired leases: in any
+ *   order), and of one put the one named first. Cooling and retired items are never given out, nor one past its time to live or its age.
  * - **Fair** per `where`: those who wait with equal `where` are served in the order in which they first asked; a claim with the same `where` that
  *   does not stand in line gets nothing while somebody does. So a claim of five is not starved by a flow of ones. A waiter that is not heard of
- *   for its `patienceMs` is forgotten.
- * - An explicit retirement is never undone: not by a release, an expiry, a cool-down or a later put of the same id.
- * - An expired lease is released in the step that next looks at the pool (a claim, `sweep`), as if it had been released at its end.
- * - Conservation: put = free + held + cooling + retired (kept or forgotten) + expired + removed.
+ *   for its `patienceMs` is forgotten. Lines of different `where` do not wait for each other.
+ * - An explicit retirement is never undone: not by a release, an expiry, a cool-down or a later put of the same id, as long as it is kept. Who
+ *   retires what is retired already is answered as if it had done so; reason, note and time stay those of the first.
+ * - An expired lease is released in the step that next looks at the pool (a claim, `sweep`), as if it had been released at its end: so it cools
+ *   from then on. All other calls show items as they stand. A time is reached when the clock shows it: free at `coolUntil`, gone at `expiresAt`.
+ * - When a claim ends, however it does, the first of these that holds decides: the holder's `retire`; past its time to live (gone, `expired`);
+ *   claimed `maxUses` times; past `maxAgeMs`; a score at `retireAtScore` or below; else it cools, or is free. It rests for `cooldownMs` or what
+ *   `cool` asked for, whichever is longer. Free and cooling items go by time to live and age without a claim, too; retired ones by no time to live.
+ * - Conservation, by `PoolStats.totals`: put = free + held + cooling + retired (kept or forgotten) + expired + removed, and
+ *   claimed = held + released + leasesExpired. So `released` counts all ends of claims but those by time, and `removed` no item that was
+ *   retired: removing such a one forgets it.
+ * - A pool that was never declared has no items: what does not answer `"undeclared"` answers as if it were empty.
  * - The cost of a claim does not grow with the number of items where one tag is named; where several are, the rarest leads.
  */
 export interface PoolStore {
+  /** As `"owner"` always, as `"guest"` only where there are none. Answers the settings that hold now; they count for what ends from now on. */
   declare(args: { pool: string; settings: PoolSettings; as: "owner" | "guest" }): Promise<PoolSettings>;
+  /** Names of all declared pools, sorted. */
   list(): Promise<string[]>;
 
-  /** Puts items in, all or none, in order. `"exists"`: that id is there already, in whatever state. */
+  /**
+   * Puts items in, all or none, in order. `"exists"`: that id is there already, in whatever state (also twice in one call), and stays as it is.
+   * One that is past its time to live and not held is not there, whether or not anybody has looked.
+   */
   put(args: {
     pool: string;
     items: readonly NewItem[];
   }): Promise<{ outcome: "done"; items: ("put" | "exists")[] } | { outcome: "undeclared" }>;
 
   /**
-   * Claims `n` items. `request` is new for each attempt: a repeat with the same one, after a lost answer, is answered with the claims it had.
-   * `waitFor` keeps (or takes) a place in line where nothing was claimed.
+   * Claims `n` items. `request` is new for each attempt: a repeat with the same one, after a lost answer, is answered with the claims it had, as
+   * long as they hold; where none of them does any more, it is a new attempt.
+   * `waitFor` keeps (or takes) a place in line where nothing was claimed; without it a place that the request had is given up.
    */
   claim(args: {
     pool: string;
@@ -64,10 +81,13 @@ export interface PoolStore {
     waitFor?: { patienceMs: number };
   }): Promise<ClaimResult>;
 
-  /** Gives up a place in line, and what the request was granted meanwhile. */
+  /** Gives up a place in line, and releases what the request was granted meanwhile. */
   leave(args: { pool: string; request: string }): Promise<void>;
 
-  /** One change of a claimed item by its holder. All but `extend`, `report` and `update` end the claim. */
+  /**
+   * One change of a claimed item by its holder. All but `extend`, `report` and `update` end the claim; then `until` is null. `extend`: from now on
+   * `holdMs` more, unless it holds longer already. `update`: what is left out stays, and what is given counts from this step on.
+   */
   change(args: {
     pool: string;
     id: string;
@@ -75,11 +95,11 @@ export interface PoolStore {
     change: HolderChange;
   }): Promise<{ outcome: "done"; until: number | null; score: number } | { outcome: "lease-lost" }>;
 
-  /** By somebody who does not hold it: an operator, whoever knows that it is dead. A holder loses it. */
+  /** By somebody who does not hold it: an operator, whoever knows that it is dead. A holder loses it. What was removed may be put anew. */
   retire(args: { pool: string; id: string; note: string }): Promise<"retired" | "unknown">;
   remove(args: { pool: string; id: string }): Promise<"removed" | "unknown">;
 
-  /** Renews what these holders hold with `autoExtend`, and tells all that each holds; `at` as with queues. */
+  /** Renews (as `extend`) what these holders hold with `autoExtend`, and tells all that each holds; `at` as with queues. */
   keep(args: {
     pool: string;
     holders: readonly string[];
@@ -88,7 +108,7 @@ export interface PoolStore {
   lose(args: { pool: string; holders: readonly string[] }): Promise<{ released: number }>;
 
   get(args: { pool: string; id: string }): Promise<ItemRecord | undefined>;
-  /** Items of one state, oldest put first; `where` as with `claim`. */
+  /** Items of one state, oldest put first; `where` as with `claim`. What does not change meanwhile is on exactly one page. */
   page(args: {
     pool: string;
     state: ItemState;
@@ -100,7 +120,11 @@ export interface PoolStore {
   count(args: { pool: string; where: ItemTags }): Promise<Record<ItemState, number>>;
   stats(args: { pool: string }): Promise<PoolStats | undefined>;
 
-  /** Releases what has expired, ends cool-downs and times to live, retires by age, forgets retired items beyond what is kept. */
+  /**
+   * Releases what has expired, ends cool-downs and times to live, retires by age, forgets retired items beyond what is kept (the oldest
+   * retirements first) and waiters whose patience is over. `released`: expired leases, whatever became of their items; `expired` and `retired`: all
+   * that went so in this step. `more`: there was more than one step should do; call again.
+   */
   sweep(args: {
     pool: string;
   }): Promise<{ released: number; expired: number; retired: number; forgotten: number; more: boolean }>;
@@ -115,7 +139,10 @@ export interface PoolStore {
 
 export type ClaimResult =
   | { outcome: "claimed"; items: ClaimedItem[]; now: number }
-  /** `position` counts those before it in line, from 0; null where it does not stand in line. `nextFreeAt`: when one that matches is free at the latest, or null. */
+  /**
+   * `position` counts those before it in line, from 0; null where it does not stand in line. `nextFreeAt`: when one that matches and is held or
+   * cooling will be free at the latest; null where there is none such.
+   */
   | { outcome: "none"; position: number | null; nextFreeAt: number | null; now: number }
   | { outcome: "undeclared" };
 
@@ -130,7 +157,7 @@ export type HolderChange =
 export interface PoolStats {
   settings: PoolSettings;
   counts: Record<ItemState, number>;
-  /** Who waits, in order of their first asking; at most 100. */
+  /** Who waits, of all lines, in order of their first asking (`since`); at most 100. Those whose patience is over are left out. */
   waiting: { by: string; where: ItemTags; n: number; since: number }[];
   totals: {
     put: number;
