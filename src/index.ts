@@ -15,6 +15,15 @@ export { defineConfig, type ProjectConfig } from "./project/config.ts";
 // Contracts
 export { defineStream, type StreamContract, type StreamOptions } from "./contracts/stream.ts";
 export { defineQueue, type Backoff, type QueueContract, type QueueOptions } from "./contracts/queue.ts";
+export {
+  definePool,
+  type PoolContract,
+  type PoolDefinition,
+  type PoolOptions,
+  type RefillOptions,
+} from "./contracts/pool.ts";
+export type { Where } from "./contracts/pool-tags.ts";
+export { defineTopic, type TopicContract, type TopicOptions } from "./contracts/topic.ts";
 export type { InferInput, InferOutput, JsonSchema, Schema } from "./contracts/schema/standard.ts";
 
 // Handles outside automations
