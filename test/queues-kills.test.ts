@@ -1,10 +1,11 @@
 // Short (`npm test`), 15 s of kills on each store; the full minute is test/soak/queues-kills.test.ts.
 import { describe, expect, test } from "vitest";
+import { tasksAhead } from "../src/automation/task-prefetch.ts";
 import { measured } from "./support/heal-fleet.ts";
 import { PLACES } from "./support/places.ts";
 import { tasksUnderKills } from "./support/task-kills.ts";
 
-const PLAN = { tasks: 20_000, workers: 3, slotsPerWorker: 8, taskMs: 12, killEveryMs: 4000, forMs: 15_000 };
+const PLAN = { tasks: 20_000, workers: 3, slotsPerWorker: 8, taskMs: 12, killEveryMs: 2500, forMs: 15_000 };
 
 describe.each(PLACES)("on $name", (place) => {
   test("20 000 tasks, three workers, one killed every few seconds: none lost, few twice", async () => {
@@ -13,7 +14,10 @@ describe.each(PLACES)("on $name", (place) => {
     expect(kills).toBeGreaterThanOrEqual(3);
     expect(workersSeen).toBe(3);
     expect(lost).toBe(0);
-    expect(duplicates).toBeLessThanOrEqual(kills * PLAN.slotsPerWorker);
+    // What a process has begun or holds ahead may be done, and its end not told yet.
+    const { slotsPerWorker: slots, taskMs: meanRunMs } = PLAN;
+    const held = slots + tasksAhead({ slots, meanRunMs, limited: false });
+    expect(duplicates).toBeLessThanOrEqual(kills * held);
     // The kills did hit tasks that ran, and all of them ended well.
     expect(stats.totals.crashed).toBeGreaterThan(0);
     expect(stats.counts).toMatchObject({
