@@ -24,6 +24,7 @@ export {
 } from "./contracts/pool.ts";
 export type { Where } from "./contracts/pool-tags.ts";
 export { defineTopic, type TopicContract, type TopicOptions } from "./contracts/topic.ts";
+export { FLEET_TOPICS, type SlotEnded, type SlotOfEvent } from "./contracts/life-cycle.ts";
 export type { InferInput, InferOutput, JsonSchema, Schema } from "./contracts/schema/standard.ts";
 
 // Handles outside automations
@@ -33,8 +34,8 @@ export type { CallOptions, QueueHandle, Task, TaskHandle, WaitOptions } from "./
 export type { SubmitOptions } from "./primitives/queue-options.ts";
 export type { ScheduleOptions } from "./primitives/schedule-spec.ts";
 export type { PushOptions } from "./primitives/stream-emitter.ts";
-export type { Events } from "./primitives/events.ts";
-export type { ReceivedEvent, Subscription } from "./primitives/subscription.ts";
+export type { EventInput, EventOutput, Events } from "./primitives/events.ts";
+export type { ReceivedEvent, SubscribeOptions, Subscription } from "./primitives/subscription.ts";
 export type { Envelope } from "./protocol/envelope.ts";
 export type { Log, LogFields, LogLevel } from "./internal/log.ts";
 export type { FailureReason, OnDuplicate, TaskState } from "./protocol/task.ts";

@@ -99,7 +99,7 @@ export function fleetOn(
     queue: (contract) => queues.handle(contract),
     submit: async (contract, payload, options) => queues.handle(contract).submit(payload, options),
     call: async (contract, payload, options) => queues.handle(contract).call(payload, options),
-    events: eventBus({ store: store.events, source, signal: over.signal }),
+    events: eventBus({ store: store.events, source, signal: over.signal, log }),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -46,7 +46,7 @@ export function slotContext(parts: SlotContextParts): Context {
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
-  const bus = eventBus({ store: store.events, source: slotKey(slot), signal });
+  const bus = eventBus({ store: store.events, source: slotKey(slot), signal, log });
   /** An effect on the store: only while the lease surely holds, and a sign of progress when it is done. */
   const effect = async <T>(work: () => Promise<T>): Promise<T> => {
     fence();
@@ -77,7 +77,7 @@ export function slotContext(parts: SlotContextParts): Context {
       queues.handle(contract, { signal, activity, fence }).call(payload, options),
     events: {
       publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
-      subscribe: (pattern) => listening(bus.subscribe(pattern), activity),
+      subscribe: (topic, options) => listening(bus.subscribe(topic, options), activity),
     },
     loop: (options) =>
       turns(options, signal, {
@@ -97,7 +97,7 @@ export function slotContext(parts: SlotContextParts): Context {
 }
 
 /** Waiting for an event is waiting on purpose. */
-function listening(subscription: Subscription, activity: Activity): Subscription {
+function listening<T>(subscription: Subscription<T>, activity: Activity): Subscription<T> {
   return {
     ...subscription,
     next: async () => {

@@ -10,5 +10,6 @@ export {
 } from "./pool.ts";
 export type { Where } from "./pool-tags.ts";
 export { defineTopic, type TopicContract, type TopicOptions } from "./topic.ts";
+export { FLEET_TOPICS, type SlotEnded, type SlotOfEvent } from "./life-cycle.ts";
 export type { InferInput, InferOutput, JsonSchema, Schema } from "./schema/standard.ts";
 export { FleetError, isFleetError, type ErrorCode } from "../errors.ts";

@@ -35,13 +35,22 @@ export function defineTopic<S extends Schema>(
   checkTopic(name);
   const where = `topic "${name}"`;
   const jsonSchema = inputJsonSchema(where, schema);
-  const checked = checkOptions<Required<TopicOptions>>(where, options, RULES);
+  return topicContract(name, schema, jsonSchema, checkOptions(where, options, RULES));
+}
+
+/** Puts a contract together of what has been checked; also for the framework's own topics. */
+export function topicContract<S extends Schema>(
+  name: string,
+  schema: S,
+  jsonSchema: JsonSchema,
+  options: TopicOptions,
+): TopicContract<S> {
   return Object.freeze({
     kind: "topic",
     name,
     schema,
     jsonSchema,
-    options: Object.freeze({ maxBytes: MAX_EVENT_BYTES, ...checked }),
+    options: Object.freeze({ maxBytes: MAX_EVENT_BYTES, ...options }),
   });
 }
 

@@ -4,6 +4,8 @@ import type { BusEvent } from "../protocol/event.ts";
 import type { EventStore } from "../store/store.ts";
 import { subscribe } from "./subscription.ts";
 
+const any = (value: unknown) => ({ ok: true as const, value });
+
 /** A store whose events and baselines come when the test says so. */
 function handStore() {
   let onEvent: (event: BusEvent) => void = () => undefined;
@@ -34,7 +36,7 @@ function handStore() {
 describe("a subscription", () => {
   it("serves several readers that wait at once, and ends them all", async () => {
     const { store, event, ready } = handStore();
-    const subscription = subscribe(store, "t", undefined);
+    const subscription = subscribe({ store, pattern: "t", parse: any });
     ready();
     const readers = [subscription.next(), subscription.next(), subscription.next()];
     event(1);
@@ -47,7 +49,7 @@ describe("a subscription", () => {
 
   it("tells a waiting reader at once that it could not be set up, and lets go of it", async () => {
     const { store, seen, fail } = handStore();
-    const subscription = subscribe(store, "t", undefined);
+    const subscription = subscribe({ store, pattern: "t", parse: any });
     const reader = subscription.next();
     fail(new FleetError("FLEET_STORE_UNAVAILABLE", "away", { retryable: true }));
     await expect(reader).rejects.toMatchObject({ code: "FLEET_STORE_UNAVAILABLE" });
@@ -59,7 +61,7 @@ describe("a subscription", () => {
   it("ends with its signal", async () => {
     const { store, seen, ready } = handStore();
     const stop = new AbortController();
-    const subscription = subscribe(store, "t", stop.signal);
+    const subscription = subscribe({ store, pattern: "t", parse: any, signal: stop.signal });
     ready();
     const reader = subscription.next();
     stop.abort();

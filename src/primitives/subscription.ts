@@ -1,9 +1,21 @@
+import { checkOptions, integer, oneOf, type OptionRules } from "../contracts/options.ts";
+import type { Checked } from "../contracts/validate.ts";
 import type { BusEvent } from "../protocol/event.ts";
 import type { EventStore } from "../store/store.ts";
 import { Gaps } from "./gaps.ts";
 
-/** Most events that wait for a slow reader; beyond it the oldest are dropped and counted in the next one's `missed`. */
-const BUFFER = 10_000;
+export interface SubscribeOptions {
+  /** Most events that wait for a slow reader; 1 to 1 000 000, default 10 000. What is dropped is counted in a later one's `missed`. */
+  buffer?: number;
+  /** What goes when the buffer is full: `"drop-oldest"` (default), or `"drop-newest"`: what comes. */
+  whenFull?: "drop-oldest" | "drop-newest";
+}
+
+const DEFAULTS: Required<SubscribeOptions> = { buffer: 10_000, whenFull: "drop-oldest" };
+const RULES: OptionRules<Required<SubscribeOptions>> = {
+  buffer: integer({ min: 1, max: 1_000_000 }),
+  whenFull: oneOf(["drop-oldest", "drop-newest"]),
+};
 
 export interface ReceivedEvent<T = unknown> {
   topic: string;
@@ -18,13 +30,29 @@ export interface ReceivedEvent<T = unknown> {
 }
 
 /** Delivery class: at most once. Ends when closed, on shutdown, or when the loop over it is left. */
-export interface Subscription extends AsyncIterableIterator<ReceivedEvent, undefined>, AsyncDisposable {
+export interface Subscription<T = unknown>
+  extends AsyncIterableIterator<ReceivedEvent<T>, undefined>, AsyncDisposable {
   /** Resolves once nothing published from then on goes by without being delivered or counted. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
 
-export function subscribe(store: EventStore, pattern: string, signal: AbortSignal | undefined): Subscription {
+export interface SubscribeParts<T> {
+  store: EventStore;
+  pattern: string;
+  signal?: AbortSignal | undefined;
+  options?: SubscribeOptions | undefined;
+  /** Parses what arrives; what does not fit is told to `unfit` and counted as missed. */
+  parse: (payload: unknown) => Checked<T> | Promise<Checked<T>>;
+  unfit?: (event: BusEvent, issues: Extract<Checked<T>, { ok: false }>["issues"]) => void;
+}
+
+export function subscribe<T>(parts: SubscribeParts<T>): Subscription<T> {
+  const { store, pattern, signal, parse, unfit } = parts;
+  const { buffer, whenFull } = {
+    ...DEFAULTS,
+    ...checkOptions<Required<SubscribeOptions>>(`subscription to "${pattern}"`, parts.options, RULES),
+  };
   const waiting: BusEvent[] = [];
   /** All calls of `next` that wait; each looks again by itself. */
   const asleep: (() => void)[] = [];
@@ -33,7 +61,11 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
   };
   const state: { closed: boolean; failure?: { error: unknown } } = { closed: false };
   const inner = store.subscribe({ pattern }, (event) => {
-    if (waiting.push(event) > BUFFER) waiting.shift();
+    if (waiting.length >= buffer) {
+      if (whenFull === "drop-newest") return;
+      waiting.shift();
+    }
+    waiting.push(event);
     wake();
   });
   // Baselines and events come on different ways; events wait until the baselines are known.
@@ -58,7 +90,9 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
 
-  const next = async (): Promise<IteratorResult<ReceivedEvent, undefined>> => {
+  /** Events that did not fit, not yet told in a `missed`. */
+  let unread = 0;
+  const next = async (): Promise<IteratorResult<ReceivedEvent<T>, undefined>> => {
     while (!state.closed && state.failure === undefined && waiting.length === 0) {
       await new Promise<void>((resolve) => asleep.push(resolve));
     }
@@ -70,8 +104,19 @@ export function subscribe(store: EventStore, pattern: string, signal: AbortSigna
     const tracker = await gaps.catch(() => undefined);
     const event = tracker === undefined ? undefined : waiting.shift();
     if (tracker === undefined || event === undefined) return next();
-    const { topic, payload, ts, source, seq } = event;
-    return { done: false, value: { topic, payload, ts, source, seq, missed: tracker.observe(topic, seq) } };
+    const { topic, ts, source, seq } = event;
+    // In the order of arrival, whatever the parsing takes.
+    const missed = tracker.observe(topic, seq);
+    const checking = parse(event.payload);
+    const checked = checking instanceof Promise ? await checking : checking;
+    if (!checked.ok) {
+      unread += missed + 1;
+      unfit?.(event, checked.issues);
+      return next();
+    }
+    const told = missed + unread;
+    unread = 0;
+    return { done: false, value: { topic, payload: checked.value, ts, source, seq, missed: told } };
   };
   return {
     ready,

@@ -1,8 +1,10 @@
 import { hostname } from "node:os";
+import { FLEET_TOPICS } from "../contracts/life-cycle.ts";
+import type { TopicContract } from "../contracts/topic.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
-import { eventBus, type Events } from "../primitives/events.ts";
+import { eventBus, type EventInput, type Events } from "../primitives/events.ts";
 import type { SlotHealth } from "../protocol/health.ts";
 import type { Program } from "../protocol/program.ts";
 import type { SlotRef } from "../protocol/spec.ts";
@@ -74,7 +76,7 @@ export class Supervisor {
       runtime,
       turns,
       log,
-      started: (slot) => this.#announce("fleet.slot.started", this.#about(slot)),
+      started: (slot) => this.#announce(FLEET_TOPICS.slotStarted, this.#about(slot)),
       lost: (tasks) => this.#keeper.lost(tasks),
       ended: (slot, end, health) => this.#onEnded(slot, end, health),
     });
@@ -99,7 +101,7 @@ export class Supervisor {
     this.#guard = setInterval(() => this.#hostSide.guard(), GUARD_MS);
     this.#storeSide.start();
     this.#keeper.start();
-    this.#announce("fleet.worker.online", { worker: this.#books.member.id, host: hostname() });
+    this.#announce(FLEET_TOPICS.workerOnline, { worker: this.#books.member.id, host: hostname() });
   }
 
   /** Puts another program in place; unchanged automations go on untouched. */
@@ -143,14 +145,14 @@ export class Supervisor {
   #onEnded(slot: SlotRef, end: SlotEnd, health: SlotHealth | undefined): void {
     const fault = health !== undefined || end.outcome === "config-invalid";
     const { outcome, cause, error } = end;
-    this.#announce(fault ? "fleet.slot.crashed" : "fleet.slot.stopped", {
+    this.#announce(fault ? FLEET_TOPICS.slotCrashed : FLEET_TOPICS.slotStopped, {
       ...this.#about(slot),
       outcome,
       cause,
       error,
     });
     if (health?.circuit) {
-      this.#announce("fleet.slot.circuit-opened", { ...this.#about(slot), reason: health.circuit.reason });
+      this.#announce(FLEET_TOPICS.slotCircuitOpened, { ...this.#about(slot), reason: health.circuit.reason });
     }
     const token = this.#books.leases.tokenOf(slot);
     if (health !== undefined && token !== undefined) {
@@ -171,15 +173,15 @@ export class Supervisor {
   async #sayGoodbye(): Promise<void> {
     const { id } = this.#books.member;
     await this.#events
-      .publish("fleet.worker.offline", { worker: id, reason: "drain" })
+      .publish(FLEET_TOPICS.workerOffline, { worker: id, reason: "drain" })
       .catch(() => undefined);
   }
 
-  #announce(topic: string, payload: unknown): void {
+  #announce<T extends TopicContract>(topic: T, payload: EventInput<T>): void {
     this.#events
       .publish(topic, payload)
       .catch((error: unknown) =>
-        this.#parts.log.debug(`${topic} was not published`, { error: messageOf(error) }),
+        this.#parts.log.debug(`${topic.name} was not published`, { error: messageOf(error) }),
       );
   }
 }

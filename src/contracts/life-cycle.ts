@@ -1,0 +1,93 @@
+import { describe } from "./options.ts";
+import type { JsonSchema, Schema } from "./schema/standard.ts";
+import { topicContract, type TopicContract } from "./topic.ts";
+
+/** Whom an event is about. */
+export interface SlotOfEvent {
+  automation: string;
+  slot: number;
+  worker: string;
+}
+
+export interface SlotEnded extends SlotOfEvent {
+  /** How the run ended: `"stopped"`, `"returned"`, `"failed"`, `"store-lost"`, `"config-invalid"`, … */
+  outcome: string;
+  cause: string | null;
+  error: string | null;
+}
+
+type Field = "text" | "number" | "text or null";
+type Fields<T> = { readonly [K in keyof T]-?: Field };
+
+const TYPES: Record<Field, string | string[]> = {
+  text: "string",
+  number: "number",
+  "text or null": ["string", "null"],
+};
+
+const SLOT: Fields<SlotOfEvent> = { automation: "text", slot: "number", worker: "text" };
+const ENDED: Fields<SlotEnded> = {
+  ...SLOT,
+  outcome: "text",
+  cause: "text or null",
+  error: "text or null",
+};
+
+/** What the framework itself publishes. For people and dashboards: nothing in Fleet depends on them. */
+export const FLEET_TOPICS = Object.freeze({
+  /** A worker has started. */
+  workerOnline: own<{ worker: string; host: string }>("fleet.worker.online", {
+    worker: "text",
+    host: "text",
+  }),
+  /** A worker has signed off. */
+  workerOffline: own<{ worker: string; reason: string }>("fleet.worker.offline", {
+    worker: "text",
+    reason: "text",
+  }),
+  /** User code of a slot starts. */
+  slotStarted: own<SlotOfEvent>("fleet.slot.started", SLOT),
+  /** A run ended in order. */
+  slotStopped: own<SlotEnded>("fleet.slot.stopped", ENDED),
+  /** A run failed, its process died, or its config does not fit. */
+  slotCrashed: own<SlotEnded>("fleet.slot.crashed", ENDED),
+  /** A slot's restart budget is spent; it stays down. */
+  slotCircuitOpened: own<SlotOfEvent & { reason: string }>("fleet.slot.circuit-opened", {
+    ...SLOT,
+    reason: "text",
+  }),
+});
+
+function own<T extends object>(name: string, fields: Fields<T>): TopicContract<Schema<T>> {
+  return topicContract(name, fieldsSchema(fields), jsonOf(fields), {});
+}
+
+function jsonOf(fields: Readonly<Record<string, Field>>): JsonSchema {
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: Object.fromEntries(
+      Object.entries(fields).map(([name, field]) => [name, { type: TYPES[field] }]),
+    ),
+    required: Object.keys(fields),
+  };
+}
+
+/** A schema of plain fields; others are let through, so that what a later version adds breaks no subscriber. */
+function fieldsSchema<T extends object>(fields: Fields<T>): Schema<T> {
+  const validate = (value: unknown) => {
+    if (typeof value !== "object" || value === null)
+      return { issues: [{ message: `must be an object, got ${describe(value)}` }] };
+    const issues = Object.entries<Field>(fields).flatMap(([name, field]) => {
+      const got = (value as Record<string, unknown>)[name];
+      return fits(field, got) ? [] : [{ path: [name], message: `must be a ${field}, got ${describe(got)}` }];
+    });
+    return issues.length > 0 ? { issues } : { value: value as T };
+  };
+  return { "~standard": { version: 1, vendor: "fleet", validate } };
+}
+
+function fits(field: Field, value: unknown): boolean {
+  if (field === "number") return typeof value === "number";
+  return typeof value === "string" || (field === "text or null" && value === null);
+}
