@@ -58,8 +58,8 @@ export interface LockStore {
   list(): Promise<string[]>;
   /** What is held and who waits. */
   show(args: { name: string }): Promise<LockRecord[]>;
-  /** Hint: a lock of this name may be free, or its next in line has changed. */
-  watch(args: { name: string }, onHint: () => void): Watch;
+  /** Hint: the lock of this key may be free, or its next in line has changed; undefined: hints may have been lost, so look at all. */
+  watch(args: { name: string }, onHint: (key: string | undefined) => void): Watch;
 }
 
 export type AcquireResult =
@@ -113,7 +113,7 @@ export interface LimitStore {
   /**
    * Takes `cost` permits. Where they are due only later, but within `withinMs`, they are reserved: `"granted"` with `waitMs` above 0, and the
    * caller waits so long before it goes on. Else `"later"`, nothing is taken, and `waitMs` tells when a grant would have been possible.
-   * A `request` that is repeated (a lost answer) is answered as the first time, for a minute.
+   * A `request` that is repeated (a lost answer) gets the grant that it had, for a minute.
    */
   take(
     args: StateRef & {
@@ -122,7 +122,11 @@ export interface LimitStore {
       withinMs: number;
       request: string;
     },
-  ): Promise<{ outcome: "granted" | "later"; waitMs: number; /** Store time of the grant. */ at: number }>;
+  ): Promise<{
+    outcome: "granted" | "later";
+    waitMs: number;
+    /** Store time of the grant; it may have a fraction. */ at: number;
+  }>;
   /** Gives back what was granted and not used; only where nobody has taken any after it, else it is gone. */
   giveBack(
     args: StateRef & { windows: readonly LimitWindow[]; cost: number; at: number },

@@ -29,6 +29,30 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
     expect(all.filter((key) => !keys.owns(key))).toEqual([]);
   });
 
+  it.each(STREAMS)("all keys of lock, counter and limit %s are each in one slot", (name) => {
+    const { base, hint } = keys.lock(name);
+    const [counter, limit] = [keys.counter(name), keys.limit(name)];
+    const groups = [
+      [`${base}meta`, `${base}line:a{b}c`, hint],
+      [counter, `${counter}:keys`, `${counter}:op:p`],
+      [limit, `${limit}:free`, `${limit}:r:x`],
+    ];
+    for (const group of groups) expect(new Set(group.map(keySlot)).size).toBe(1);
+    const all = groups.flat();
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.filter((key) => !keys.owns(key))).toEqual([]);
+    expect(all.filter((key) => redisKeys("other").owns(key))).toEqual([]);
+  });
+
+  it.each(STREAMS)("all keys of pool %s are in one slot", (name) => {
+    const { base, ...others } = keys.pool(name);
+    const all = [...Object.values(others), `${base}tag:a=%7Bb%7D`, `${base}line:`, `${base}holder:{h}`];
+    expect(all.every((key) => key.startsWith(base))).toBe(true);
+    expect(new Set(all.map(keySlot))).toEqual(new Set([keySlot(base)]));
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.filter((key) => !keys.owns(key))).toEqual([]);
+  });
+
   it("different streams spread over the slots", () => {
     const slots = Array.from({ length: 100 }, (_, i) => keySlot(keys.stream(`s${i}`).stream));
     expect(new Set(slots).size).toBeGreaterThan(90);
@@ -45,6 +69,7 @@ describe.each(["", "prod", "a.b", "fleet"])("namespace %j", (namespace) => {
         const { base } = keys.queue(name);
         return [`${base}meta`, `${base}task:1`, `${base}lane:=k`];
       }),
+      ...STREAMS.flatMap((name) => Object.values(keys.pool(name)) as string[]),
       ...Object.values(keys.fleet),
       keys.eventSeqs,
       keys.eventTimes,
@@ -72,6 +97,11 @@ it("the names on the wire are as documented", () => {
     finished: "{prod:queue:x}:finished",
   });
   expect(hand("h1")).toBe("{prod:queue:x}:hand:h1");
+  expect(redisKeys("prod").pool("x")).toEqual({
+    base: "{prod:pool:x}:",
+    hint: "{prod:pool:x}:hint",
+    refills: "{prod:pool:x}:refills",
+  });
   expect(redisKeys("prod").event("fleet.slot.*")).toBe("prod:event:fleet.slot.*");
   expect(redisKeys("prod").eventSeqs).toBe("{prod:events}:seq");
   expect(redisKeys("prod").fleet.meta).toBe("{prod:fleet}:meta");

@@ -49,6 +49,44 @@ export interface QueueKeys {
   hand: (holder: string) => string;
 }
 
+/**
+ * The locks of a name, one per key.
+ *
+ * - `meta` HASH: last fencing `token`, last place in line (`seq`).
+ * - `grants` HASH key -> grant, see `lock.lua`; `ends` ZSET of those keys by the end of the lease.
+ * - `line:<key>` ZSET of requests by place; `patience:<key>` ZSET of them by when each is forgotten unless it asks again; `waiters:<key>`
+ *   HASH request -> since when and for whom. `lines` ZSET of keys with a line, score = no sooner than all in it are forgotten.
+ */
+export interface LockKeys {
+  /** `{<p>lock:<name>}:`, what all of them begin with. */
+  base: string;
+  /** Channel: `<fleet id> <key>`, this lock may be free. */
+  hint: string;
+}
+
+/**
+ * As with queues, scripts put a pool's names together. An item's *number* is its place in the order in which all were put, its *mark* its
+ * score in the sets that it is in; see `pool.lua`.
+ *
+ * - `meta` HASH: settings; `seq`, `token`, the last of each; `due`, before which time ends nothing; `n:<total>`, what only grows.
+ * - `ids` HASH id -> number. `items` HASH number -> what was put; `large` HASH number -> its payload where that is long.
+ * - `all`, `tag:<name>=<value>` ZSETs of numbers by mark: all items, and those that bear the value (both in URI encoding).
+ * - `used` HASH number -> uses, score, last release. `claims` HASH number -> who holds it. `gone` HASH number -> why it is retired.
+ * - `ends` ZSET of items whose life has an end, by that. `blocks` ZSET, `sizes` HASH: blocks of numbers in which there are items.
+ * - `requests` HASH request -> numbers of the items that it got and that are still held.
+ * - `holder:<holder>` SET of numbers of what it holds, and of `=<request>` of its places in line.
+ * - `line:<where>`, `waiting` ZSETs of those who wait with equal `where`, of all, by first asking; `patience` ZSET by when they are
+ *   forgotten; `waiters` HASH request -> who waits for what.
+ * - `joint:<n>` ZSETs, only within a script. `refills` HASH where -> JSON.
+ */
+export interface PoolKeys {
+  /** `{<p>pool:<name>}:`, what all names of the pool begin with. */
+  base: string;
+  /** Channel: something may be free, or the line has moved. */
+  hint: string;
+  refills: string;
+}
+
 export interface FleetKeys {
   /** HASH: fleet id, schema version, revision, last fencing token. */
   meta: string;
@@ -77,6 +115,10 @@ export interface FleetKeys {
   streams: string;
   /** SET of the names of all declared queues. */
   queues: string;
+  /** SET of the names of all locks, counters and rate limits that were ever used. */
+  locks: string;
+  counters: string;
+  limits: string;
   /** Channel: the revision has grown. */
   hint: string;
 }
@@ -84,6 +126,12 @@ export interface FleetKeys {
 export interface Keys {
   stream(name: string): StreamKeys;
   queue(name: string): QueueKeys;
+  pool(name: string): PoolKeys;
+  lock(name: string): LockKeys;
+  /** HASH key -> value; `…:keys` ZSET of the keys; `…:op:<producer>` STRING `<seq> <outcome> <value> <before>` of its last operation. */
+  counter(name: string): string;
+  /** HASH key -> state, see `limit.lua`; `…:free` ZSET of the keys by when they are free again; `…:r:<request>` STRING, a grant's time. */
+  limit(name: string): string;
   fleet: FleetKeys;
   /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
   eventSeqs: string;
@@ -125,6 +173,13 @@ export function redisKeys(namespace: string): Keys {
         hand: (holder) => `${base}hand:${holder}`,
       };
     },
+    lock: (name) => ({ base: `{${p}lock:${name}}:`, hint: `{${p}lock:${name}}:hint` }),
+    counter: (name) => `{${p}counter:${name}}`,
+    limit: (name) => `{${p}limit:${name}}`,
+    pool: (name) => {
+      const base = `{${p}pool:${name}}:`;
+      return { base, hint: `${base}hint`, refills: `${base}refills` };
+    },
     fleet: {
       meta: fleet("meta"),
       workers: fleet("workers"),
@@ -140,6 +195,10 @@ export function redisKeys(namespace: string): Keys {
       health: fleet("health"),
       streams: fleet("streams"),
       queues: fleet("queues"),
+      pools: fleet("pools"),
+      locks: fleet("locks"),
+      counters: fleet("counters"),
+      limits: fleet("limits"),
       hint: fleet("hint"),
     },
     eventSeqs: `{${p}events}:seq`,

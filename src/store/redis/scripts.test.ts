@@ -4,6 +4,8 @@ import { clockArgument, parseHeader, readLua, SCRIPT_NAMES } from "./scripts.ts"
 
 const PRELUDES = [
   "clock",
+  "limit",
+  "lock",
   "queue",
   "queue-ask",
   "queue-by-hand",

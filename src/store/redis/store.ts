@@ -52,8 +52,8 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
       },
       streams: redisStreams(parts),
       queues: redisQueues(parts),
-      pools: redisPools(),
-      state: redisState(),
+      pools: redisPools(parts),
+      state: redisState(parts),
       events: redisEvents(parts),
       registry: redisRegistry(parts),
       now: async () =>

@@ -1,0 +1,6 @@
+-- Forgets keys whose windows are all free again.
+-- USES clock, limit
+-- KEYS base
+-- ARGV clock, n
+-- ->   how many; `n` at most
+return limit_forget(KEYS[1], now_us(), ARGV[2])
