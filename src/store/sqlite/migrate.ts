@@ -6,9 +6,13 @@ import { incompatible } from "./errors.ts";
 export const APPLICATION_ID = 0x464c4554;
 
 /** In order; the place in this list, counted from 1, is the schema version kept as `user_version`. */
-const MIGRATIONS = ["001-initial.sql", "002-queues.sql", "003-turns.sql", "004-topic-times.sql"].map(
-  (file) => new URL(`./migrations/${file}`, import.meta.url),
-);
+const MIGRATIONS = [
+  "001-initial.sql",
+  "002-queues.sql",
+  "003-turns.sql",
+  "004-topic-times.sql",
+  "005-pools.sql",
+].map((file) => new URL(`./migrations/${file}`, import.meta.url));
 
 /** The schema version that this code reads and writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,29 +1,149 @@
-import { FleetError } from "../../errors.ts";
-import type { PoolStore } from "../pool-store.ts";
+import { canonicalJson } from "../../internal/canonical.ts";
+import type { PoolSettings, PoolStore } from "../pool-store.ts";
+import type { Clock } from "./clock.ts";
+import type { Database } from "./database.ts";
+import type { Notifier } from "./notify.ts";
+import { createPoolBook, type OpenPool } from "./pool-book.ts";
+import { createPoolClaims } from "./pool-claims.ts";
+import { retireAsked } from "./pool-ends.ts";
+import { createPoolHolders } from "./pool-holders.ts";
+import { type Item, readItem } from "./pool-items.ts";
+import { dropItem, putItem, replaceAll } from "./pool-moves.ts";
+import { createPoolRecords } from "./pool-records.ts";
+import { createPoolRefills } from "./pool-refills.ts";
+import { AT_ONCE, forget, tidy, tidyItem } from "./pool-sweep.ts";
+import { createPoolWatch } from "./pool-watch.ts";
+import type { Writer } from "./writer.ts";
 
-/** Being built: every call says so. */
-export function createPools(): PoolStore {
-  const notYet = (): never => {
-    throw new FleetError("FLEET_NOT_AVAILABLE", "pools are not available on this store yet");
-  };
+type Swept = Awaited<ReturnType<PoolStore["sweep"]>>;
+
+const LIST = "SELECT name FROM pools WHERE ns = ? ORDER BY name";
+
+/**
+ * Composes the pools of their parts. Each call opens its pool, works on it and writes it back, in one transaction; a claim of
+ * some items touches as many rows as they have tags, and no more however many items lie there.
+ */
+export function createPools(parts: {
+  db: Database;
+  ns: string;
+  clock: Clock;
+  writer: Writer;
+  notifier: Notifier;
+}): PoolStore {
+  const { db, ns, writer } = parts;
+  const { watch, onMoved } = createPoolWatch(parts);
+  const book = createPoolBook({ ...parts, onMoved });
+  const inner = { db, writer, book };
+
+  function settle(pool: OpenPool, settings: PoolSettings): void {
+    const { strategy } = pool.settings;
+    pool.settings = { ...settings };
+    if (strategy !== settings.strategy) replaceAll(db, pool);
+  }
+
+  function sweep(pool: OpenPool): Swept {
+    const { leasesExpired, expired, retired } = pool.totals;
+    const tidied = tidy(db, pool);
+    const { forgotten, more } = forget(db, pool);
+    const { totals } = pool;
+    return {
+      released: totals.leasesExpired - leasesExpired,
+      expired: totals.expired - expired,
+      retired: totals.retired - retired,
+      forgotten,
+      more: more || tidied.more,
+    };
+  }
+
+  /** What somebody who does not hold an item does with it; `settled` where that is done already. */
+  function byHand<T extends string>(
+    name: string,
+    id: string,
+    done: T,
+    work: (pool: OpenPool, item: Item) => void,
+    settled: (item: Item) => boolean,
+  ): Promise<T | "unknown"> {
+    const unknown = () => "unknown" as const;
+    const answer = (pool: OpenPool): T | "unknown" => {
+      const item = readItem(db, pool.id, id);
+      if (item === undefined) return "unknown";
+      work(pool, item);
+      return done;
+    };
+    const before = (pool: OpenPool): T | "unknown" | undefined => {
+      const item = readItem(db, pool.id, id);
+      if (item === undefined) return "unknown";
+      return settled(item) ? done : undefined;
+    };
+    return writer.write(() => book.change<T | "unknown">(name, answer, unknown), {
+      shortcut: () => book.look<T | "unknown" | undefined>(name, before, unknown),
+    });
+  }
+
   return {
-    declare: notYet,
-    list: notYet,
-    put: notYet,
-    claim: notYet,
-    leave: notYet,
-    change: notYet,
-    retire: notYet,
-    remove: notYet,
-    keep: notYet,
-    lose: notYet,
-    get: notYet,
-    page: notYet,
-    count: notYet,
-    stats: notYet,
-    sweep: notYet,
-    putRefill: notYet,
-    refills: notYet,
-    watch: notYet,
+    declare({ pool: name, settings, as }) {
+      return writer.write<PoolSettings>(
+        () => {
+          const pool = book.open(name) ?? book.create(name, settings);
+          if (as === "guest") return pool.settings;
+          settle(pool, settings);
+          book.save(pool);
+          return pool.settings;
+        },
+        {
+          shortcut() {
+            const present = book.open(name)?.settings;
+            if (present === undefined) return undefined;
+            return as === "guest" || canonicalJson(present) === canonicalJson(settings) ? present : undefined;
+          },
+        },
+      );
+    },
+
+    list() {
+      return writer.read(() =>
+        db
+          .sql(LIST)
+          .all<[string]>(ns)
+          .map(([name]) => name),
+      );
+    },
+
+    put({ pool: name, items }) {
+      type Put = Awaited<ReturnType<PoolStore["put"]>>;
+      const put = (pool: OpenPool): Put => ({
+        outcome: "done",
+        items: items.map((given) => {
+          const other = readItem(db, pool.id, given.id);
+          if (other !== undefined && !tidyItem(db, pool, other)) return "exists";
+          return putItem(db, pool, given) ? "put" : "exists";
+        }),
+      });
+      return writer.write(() => book.change<Put>(name, put, () => ({ outcome: "undeclared" })), {
+        weight: 1 + items.length,
+        bytes: items.reduce((sum, { payload, tagsJson }) => sum + payload.length + tagsJson.length, 0),
+      });
+    },
+
+    retire({ pool, id, note }) {
+      const retire = (open: OpenPool, item: Item) => retireAsked(db, open, item, note);
+      return byHand(pool, id, "retired", retire, ({ state }) => state === "retired");
+    },
+
+    remove({ pool, id }) {
+      const remove = (open: OpenPool, item: Item) => dropItem(db, open, item, "removed");
+      return byHand(pool, id, "removed", remove, () => false);
+    },
+
+    sweep({ pool: name }) {
+      const nothing = (): Swept => ({ released: 0, expired: 0, retired: 0, forgotten: 0, more: false });
+      return writer.write(() => book.change(name, sweep, nothing), { weight: AT_ONCE });
+    },
+
+    ...createPoolClaims(inner),
+    ...createPoolHolders(inner),
+    ...createPoolRecords(inner),
+    ...createPoolRefills(inner),
+    watch,
   };
 }

@@ -77,7 +77,7 @@ async function assemble(
     fleetId,
     streams,
     queues: createQueues(parts),
-    pools: createPools(),
+    pools: createPools(parts),
     state: createState(),
     events,
     registry,

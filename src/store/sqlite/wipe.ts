@@ -6,6 +6,7 @@ const TABLES = [
   "queues",
   "queue_schedules",
   "queue_ends",
+  "pools",
   "events",
   "topics",
   "workers",
@@ -24,6 +25,10 @@ const STREAM_TABLES = ["stream_entries", "stream_ops", "stream_quarantine"];
 /** Tables whose rows belong to a queue. */
 const QUEUE_TABLES = ["tasks", "queue_lanes", "queue_throttles"];
 const DELETE_PAYLOADS = "DELETE FROM task_payloads WHERE seq IN (SELECT seq FROM tasks WHERE queue_id = ?)";
+/** Tables whose rows belong to a pool. */
+const POOL_TABLES = ["pool_items", "pool_item_tags", "pool_tag_counts", "pool_waiters", "pool_refills"];
+const DELETE_POOL_PAYLOADS =
+  "DELETE FROM pool_payloads WHERE seq IN (SELECT seq FROM pool_items WHERE pool_id = ?)";
 
 /** Deletes all rows of one namespace, inside a write transaction. Returns how many. */
 export function wipeNamespace(db: Database, ns: string): number {
@@ -37,6 +42,12 @@ export function wipeNamespace(db: Database, ns: string): number {
     deleted += db.sql(DELETE_PAYLOADS).run(id).changes;
     for (const table of QUEUE_TABLES) {
       deleted += db.sql(`DELETE FROM ${table} WHERE queue_id = ?`).run(id).changes;
+    }
+  }
+  for (const [id] of db.sql("SELECT id FROM pools WHERE ns = ?").all<[number]>(ns)) {
+    deleted += db.sql(DELETE_POOL_PAYLOADS).run(id).changes;
+    for (const table of POOL_TABLES) {
+      deleted += db.sql(`DELETE FROM ${table} WHERE pool_id = ?`).run(id).changes;
     }
   }
   for (const table of TABLES) deleted += db.sql(`DELETE FROM ${table} WHERE ns = ?`).run(ns).changes;
