@@ -10,7 +10,7 @@ export interface StateStore {
   readonly limits: LimitStore;
 }
 
-/** Which lock, counter or limit. */
+/** Which lock, counter or limit. A key is any text without NUL characters. */
 export interface StateRef {
   name: string;
   key: string;

@@ -146,7 +146,7 @@ export function counterCases(harness: StoreHarness): void {
     const [store, beside] = [await open(), await openBeside("x")];
     const { counters } = store.state;
     const ops = new Ops("p");
-    const keys = ["", "a", "b", "b\u0000", "{c}", "Z", "a b", "ä", "[x", "(y", "-", "+"];
+    const keys = ["", "a", "b", "{c}", "Z", "a b", "ä", "[x", "(y", "-", "+"];
     for (const [i, key] of keys.entries()) await counters.add({ name: "c", key, by: i + 1, op: ops.next });
     await counters.add({ name: "a.b", key: "", by: 1, op: ops.next });
     expect(await counters.list()).toEqual(["a.b", "c"]);

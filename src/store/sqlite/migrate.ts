@@ -12,6 +12,7 @@ const MIGRATIONS = [
   "003-turns.sql",
   "004-topic-times.sql",
   "005-pools.sql",
+  "006-state.sql",
 ].map((file) => new URL(`./migrations/${file}`, import.meta.url));
 
 /** The schema version that this code reads and writes. */

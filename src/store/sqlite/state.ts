@@ -1,35 +1,19 @@
-import { FleetError } from "../../errors.ts";
 import type { StateStore } from "../state-store.ts";
+import type { Clock } from "./clock.ts";
+import type { Database } from "./database.ts";
+import type { Notifier } from "./notify.ts";
+import { createCounters } from "./state-counters.ts";
+import { createLimits } from "./state-limits.ts";
+import { createLocks } from "./state-locks.ts";
+import type { Writer } from "./writer.ts";
 
-/** Being built: every call says so. */
-export function createState(): StateStore {
-  const notYet = (): never => {
-    throw new FleetError(
-      "FLEET_NOT_AVAILABLE",
-      "locks, counters and rate limits are not available on this store yet",
-    );
-  };
-  return {
-    locks: {
-      acquire: notYet,
-      extend: notYet,
-      release: notYet,
-      leave: notYet,
-      keep: notYet,
-      lose: notYet,
-      list: notYet,
-      show: notYet,
-      watch: notYet,
-    },
-    counters: {
-      add: notYet,
-      get: notYet,
-      set: notYet,
-      compareAndSet: notYet,
-      list: notYet,
-      page: notYet,
-      remove: notYet,
-    },
-    limits: { take: notYet, giveBack: notYet, list: notYet, show: notYet, sweep: notYet },
-  };
+export function createState(parts: {
+  db: Database;
+  ns: string;
+  fleetId: string;
+  clock: Clock;
+  writer: Writer;
+  notifier: Notifier;
+}): StateStore {
+  return { locks: createLocks(parts), counters: createCounters(parts), limits: createLimits(parts) };
 }

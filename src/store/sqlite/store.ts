@@ -78,7 +78,7 @@ async function assemble(
     streams,
     queues: createQueues(parts),
     pools: createPools(parts),
-    state: createState(),
+    state: createState(parts),
     events,
     registry,
     now: () => writer.read(clock),

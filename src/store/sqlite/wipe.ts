@@ -18,6 +18,13 @@ const TABLES = [
   "turns",
   "slot_state",
   "slot_health",
+  "lock_grants",
+  "lock_waiters",
+  "lock_news",
+  "counters",
+  "counter_ops",
+  "limits",
+  "limit_requests",
   "fleets",
 ];
 /** Tables whose rows belong to a stream. */
