@@ -53,7 +53,7 @@ const SELECT = `SELECT seq, id, nr, state, since, rank, tags, uses, score, put_a
 const BY_ID = itemsWhere("id = ?");
 const BY_SEQ = `${SELECT} WHERE seq = ?`;
 const INSERT = `INSERT INTO pool_items (pool_id, id, nr, state, since, rank, tags, put_at, expires_at, turn)
-  VALUES (?, ?, ?, 'free', 0, 0, ?, ?, ?, ?) ON CONFLICT (pool_id, id) DO NOTHING RETURNING seq`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (pool_id, id) DO NOTHING RETURNING seq`;
 const INSERT_TEXTS = "INSERT INTO pool_payloads (seq, payload, tags_json) VALUES (?, ?, ?)";
 const WRITE = `UPDATE pool_items SET state = ?, since = ?, rank = ?, tags = ?, uses = ?, score = ?, last_used_at = ?,
   released_at = ?, turn = ?, holder = ?, held_by = ?, held_since = ?, lease_until = ?, hold_ms = ?, auto_extend = ?,
@@ -93,20 +93,20 @@ export function textsOf(db: Database, seq: number): ItemTexts {
   return { payload: fromColumn(payload), tagsJson: fromColumn(tagsJson) };
 }
 
-/** A new item's row, whose place is yet to be written. Undefined where the id is known. */
+/** Writes a new item. Returns its number in the table; undefined where the id is known. */
 export function insertItem(
   db: Database,
   poolId: number,
-  item: Pick<Item, "id" | "nr" | "tags" | "putAt" | "expiresAt">,
+  item: Omit<Item, "seq">,
   texts: ItemTexts,
-): Item | undefined {
-  const { id, nr, tags, putAt, expiresAt } = item;
-  const row = db
-    .sql(INSERT)
-    .get<[number]>(poolId, toColumn(id), nr, JSON.stringify(tags), putAt, expiresAt, nr);
+): number | undefined {
+  const { nr, state, since, rank, putAt, expiresAt, turn } = item;
+  const tags = JSON.stringify(item.tags);
+  const id = toColumn(item.id);
+  const row = db.sql(INSERT).get<[number]>(poolId, id, nr, state, since, rank, tags, putAt, expiresAt, turn);
   if (row === undefined) return undefined;
   db.sql(INSERT_TEXTS).run(row[0], toColumn(texts.payload), toColumn(texts.tagsJson));
-  return itemAt(db, row[0]);
+  return row[0];
 }
 
 /** Writes back all that can change. */

@@ -18,7 +18,7 @@ const CONFIRM = "UPDATE pool_waiters SET until = ?, n = ? WHERE pool_id = ? AND 
 const LEAVE = "DELETE FROM pool_waiters WHERE pool_id = ? AND request = ?";
 const LOSE = "DELETE FROM pool_waiters WHERE pool_id = ? AND holder = ?";
 const FORGOTTEN = `SELECT request FROM pool_waiters WHERE pool_id = ? AND until <= ? ORDER BY until LIMIT ${AT_ONCE}`;
-const WAITING = `SELECT asked_by, line, n, since FROM pool_waiters WHERE pool_id = ? AND until > ? ORDER BY place LIMIT 100`;
+const WAITING = `SELECT asked_by, line, n, since FROM pool_waiters WHERE pool_id = ? AND +until > ? ORDER BY place LIMIT 100`;
 const ANY = "SELECT 1 FROM pool_waiters WHERE pool_id = ? AND holder = ? LIMIT 1";
 const STANDS = "SELECT 1 FROM pool_waiters WHERE pool_id = ? AND request = ?";
 

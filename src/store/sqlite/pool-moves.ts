@@ -15,6 +15,29 @@ export const LUCK = 2 ** 47;
 /** In place of a time that does not come. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
+const NO_CLAIM = {
+  holder: null,
+  heldBy: null,
+  heldSince: null,
+  leaseUntil: null,
+  holdMs: null,
+  autoExtend: false,
+  token: null,
+  request: null,
+} satisfies Change;
+const UNUSED = {
+  ...NO_CLAIM,
+  state: "free",
+  since: 0,
+  rank: 0,
+  uses: 0,
+  score: 0,
+  lastUsedAt: null,
+  releasedAt: null,
+  coolUntil: null,
+  retired: null,
+} as const;
+
 /**
  * The one way in which a stored item changes. Its place in the index, counts and hints follow, so they cannot part from the items: what is
  * not held has no claim, and what is retired stays so.
@@ -24,16 +47,7 @@ export function change(db: Database, pool: OpenPool, item: Item, changes: Change
   if (before.state === "retired") return;
   Object.assign(item, changes);
   if (item.state !== "held") {
-    Object.assign(item, {
-      holder: null,
-      heldBy: null,
-      heldSince: null,
-      leaseUntil: null,
-      holdMs: null,
-      autoExtend: false,
-      token: null,
-      request: null,
-    } satisfies Change);
+    Object.assign(item, NO_CLAIM);
     if (before.state === "held") {
       item.turn = ++pool.lastTurn;
       countEnd(pool, before.leaseUntil);
@@ -52,14 +66,14 @@ export function putItem(db: Database, pool: OpenPool, given: NewItem): boolean {
   const { id, tags, ttlMs, payload, tagsJson } = given;
   const nr = pool.lastTurn + 1;
   const expiresAt = ttlMs === 0 ? null : pool.now + Math.ceil(ttlMs);
-  const item = insertItem(db, pool.id, { id, nr, tags, putAt: pool.now, expiresAt }, { payload, tagsJson });
-  if (item === undefined) return false;
+  const item: Omit<Item, "seq"> = { ...UNUSED, id, nr, turn: nr, tags, putAt: pool.now, expiresAt };
+  Object.assign(item, placeOf(pool, item));
+  const seq = insertItem(db, pool.id, item, { payload, tagsJson });
+  if (seq === undefined) return false;
   pool.lastTurn = nr;
   pool.totals.put++;
   pool.moving = true;
-  Object.assign(item, placeOf(pool, item));
-  writeItem(db, item);
-  reshelve(db, pool.id, item.seq, undefined, item);
+  reshelve(db, pool.id, seq, undefined, item);
   return true;
 }
 
@@ -81,7 +95,7 @@ export function dropItem(db: Database, pool: OpenPool, item: Item, as: "expired"
   deleteItem(db, item.seq);
 }
 
-function placeOf(pool: OpenPool, item: Item): Pick<Item, "since" | "rank"> {
+function placeOf(pool: OpenPool, item: Omit<Item, "seq">): Pick<Item, "since" | "rank"> {
   switch (item.state) {
     case "free":
       return freePlace(pool, item);
@@ -98,7 +112,7 @@ function placeOf(pool: OpenPool, item: Item): Pick<Item, "since" | "rank"> {
   }
 }
 
-function freePlace(pool: OpenPool, item: Item): Pick<Item, "since" | "rank"> {
+function freePlace(pool: OpenPool, item: Omit<Item, "seq">): Pick<Item, "since" | "rank"> {
   const { strategy } = pool.settings;
   if (strategy === "fifo") return { since: 0, rank: item.nr };
   if (strategy === "random") return { since: 0, rank: randomInt(LUCK) };
@@ -106,7 +120,7 @@ function freePlace(pool: OpenPool, item: Item): Pick<Item, "since" | "rank"> {
 }
 
 /** When a held item is free at the latest, unless its claim is extended. */
-function freeAgainAt(pool: OpenPool, item: Item): number {
+function freeAgainAt(pool: OpenPool, item: Omit<Item, "seq">): number {
   const { settings } = pool;
   const end = item.leaseUntil ?? NEVER;
   const spent = settings.maxUses > 0 && item.uses >= settings.maxUses;
@@ -116,7 +130,11 @@ function freeAgainAt(pool: OpenPool, item: Item): number {
 }
 
 /** Whether its time to live, or what its pool allows, is over by then. */
-export function goneBy({ settings }: OpenPool, item: Item, time: number): boolean {
+export function goneBy(
+  { settings }: OpenPool,
+  item: Pick<Item, "expiresAt" | "putAt">,
+  time: number,
+): boolean {
   if (item.expiresAt !== null && item.expiresAt <= time) return true;
   return settings.maxAgeMs > 0 && item.putAt + settings.maxAgeMs <= time;
 }

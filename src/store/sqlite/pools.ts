@@ -114,9 +114,10 @@ export function createPools(parts: {
       const put = (pool: OpenPool): Put => ({
         outcome: "done",
         items: items.map((given) => {
+          if (putItem(db, pool, given)) return "put";
           const other = readItem(db, pool.id, given.id);
-          if (other !== undefined && !tidyItem(db, pool, other)) return "exists";
-          return putItem(db, pool, given) ? "put" : "exists";
+          const gone = other === undefined || tidyItem(db, pool, other);
+          return gone && putItem(db, pool, given) ? "put" : "exists";
         }),
       });
       return writer.write(() => book.change<Put>(name, put, () => ({ outcome: "undeclared" })), {
