@@ -31,6 +31,15 @@ export type { InferInput, InferOutput, JsonSchema, Schema } from "./contracts/sc
 export { openFleet, type Fleet, type FleetOptions } from "./automation/fleet.ts";
 export type { ConsumerStream, PeekOptions, PopOptions, StreamHandle } from "./primitives/stream.ts";
 export type { CallOptions, QueueHandle, Task, TaskHandle, WaitOptions } from "./primitives/queue.ts";
+export type {
+  ClaimOptions,
+  ItemToPut,
+  Lease,
+  PeekItems,
+  PoolHandle,
+  PoolItem,
+  PoolSelection,
+} from "./primitives/pool.ts";
 export type { SubmitOptions } from "./primitives/queue-options.ts";
 export type { ScheduleOptions } from "./primitives/schedule-spec.ts";
 export type { PushOptions } from "./primitives/stream-emitter.ts";

@@ -53,6 +53,8 @@ export class BatchRun implements DeskSlot {
   #stopping = false;
   #taken: readonly ClaimedTask[] = [];
   #begun: Begun | undefined;
+  /** Tasks that were cancelled or lost between their claim and their start. */
+  readonly #early = new Map<string, StopReason>();
   #marked = false;
 
   constructor(parts: BatchRunParts) {
@@ -67,7 +69,9 @@ export class BatchRun implements DeskSlot {
       while (!this.#stopping) {
         const taking = this.#take();
         const tasks = taking instanceof Promise ? await taking : taking;
-        if (tasks.length > 0) await this.#work(tasks);
+        if (tasks.length > 0) await this.#work(this.#still(tasks));
+        const resting = desk.rest();
+        if (resting !== undefined) await resting;
       }
     } finally {
       desk.leave(this);
@@ -91,7 +95,10 @@ export class BatchRun implements DeskSlot {
   }
 
   abort(token: string, reason: "cancelled" | "lease-lost"): void {
-    if (this.#begun === undefined) return;
+    if (this.#begun === undefined) {
+      if (this.#taken.some((task) => task.token === token)) this.#early.set(token, reason);
+      return;
+    }
     const { run, tasks } = this.#begun;
     const told = (this.#begun.told ??= new Map<string, StopReason>());
     if (!told.has(token)) told.set(token, reason);
@@ -142,6 +149,20 @@ export class BatchRun implements DeskSlot {
     }
   }
 
+  /** Those that may still be started: the others end here. */
+  #still(tasks: readonly ClaimedTask[]): readonly ClaimedTask[] {
+    if (this.#early.size === 0) return tasks;
+    const told = (task: ClaimedTask) => this.#early.get(task.token);
+    for (const task of tasks) {
+      const reason = told(task);
+      if (reason !== undefined) this.#finish(task, reason === "cancelled" ? CANCELLED : RETURNED);
+    }
+    const left = tasks.filter((task) => told(task) === undefined);
+    this.#early.clear();
+    this.#taken = left;
+    return left;
+  }
+
   async #work(all: readonly ClaimedTask[]): Promise<void> {
     const { automation, desk, activity, scope } = this.#parts;
     const { runOne, runMany } = automation.options;
@@ -162,8 +183,8 @@ export class BatchRun implements DeskSlot {
     } else {
       desk.arm();
       let outcomes: readonly Outcome[];
+      const context = new TaskContext(scope, run);
       try {
-        const context = new TaskContext(scope, run);
         if (runOne === undefined) {
           const values = await runMany?.(
             opened.map(({ active }) => active),
@@ -178,6 +199,8 @@ export class BatchRun implements DeskSlot {
       } catch (error) {
         outcomes = tasks.map((task) => this.#thrown(begun, task, error));
       }
+      // Before the end is told, so that whoever waits for it finds free what it held.
+      if (context.held !== undefined) await context.held.releaseAll();
       const ranMs = (machineMs() - run.startedAt) / tasks.length;
       for (let i = 0; i < tasks.length; i++)
         this.#finish(tasks[i] as ClaimedTask, outcomes[i] as Outcome, ranMs);

@@ -1,8 +1,10 @@
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { QueueContract } from "../contracts/queue.ts";
+import type { PoolContract } from "../contracts/pool.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import type { Log } from "../internal/log.ts";
 import type { Events } from "../primitives/events.ts";
+import type { PoolHandle } from "../primitives/pool.ts";
 import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
 import type { SubmitOptions } from "../primitives/queue-options.ts";
 import type { ConsumerStream } from "../primitives/stream.ts";
@@ -85,6 +87,8 @@ export interface Context<Config = unknown, Output = unknown, State = unknown, St
     payload: InferInput<P>,
     options?: CallOptions,
   ): Promise<InferOutput<R>>;
+  /** A pool. What is still held when the run (or the task) ends is released. */
+  pool<P extends Schema, T extends Schema>(this: void, contract: PoolContract<P, T>): PoolHandle<P, T>;
   readonly events: Events;
   /** Turns until the slot is to end; each turn counts as an iteration. */
   loop(this: void, options?: LoopOptions): AsyncIterable<Turn>;

@@ -1,3 +1,4 @@
+import type { PoolContract } from "../contracts/pool.ts";
 import type { QueueContract } from "../contracts/queue.ts";
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
@@ -7,6 +8,8 @@ import { FleetError } from "../errors.ts";
 import { SILENT, type Log } from "../internal/log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
+import { Pools } from "../primitives/pools.ts";
+import type { PoolHandle } from "../primitives/pool.ts";
 import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
 import type { SubmitOptions } from "../primitives/queue-options.ts";
 import { Queues } from "../primitives/queues.ts";
@@ -44,8 +47,9 @@ export interface Fleet extends AsyncDisposable {
     payload: InferInput<P>,
     options?: CallOptions,
   ): Promise<InferOutput<R>>;
+  pool<P extends Schema, T extends Schema>(contract: PoolContract<P, T>): PoolHandle<P, T>;
   readonly events: Events;
-  /** Waits until everything accepted is in the store, ends all waiting and subscriptions, closes the connection. Idempotent. */
+  /** Waits until everything accepted is in the store, ends all waiting and subscriptions, releases what is held, closes the connection. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -86,11 +90,12 @@ export function fleetOn(
 ): Fleet {
   const streams = new Streams(store, { log });
   const queues = new Queues(store, { log });
+  const pools = new Pools(store, { log, by: source });
   const over = new AbortController();
   let closed: Promise<void> | undefined;
   const close = () =>
     (closed ??= (async () => {
-      await Promise.all([streams.close(), queues.close()]);
+      await Promise.all([streams.close(), queues.close(), pools.close()]);
       over.abort();
       await store.close();
     })());
@@ -99,6 +104,7 @@ export function fleetOn(
     queue: (contract) => queues.handle(contract),
     submit: async (contract, payload, options) => queues.handle(contract).submit(payload, options),
     call: async (contract, payload, options) => queues.handle(contract).call(payload, options),
+    pool: (contract) => pools.handle(contract),
     events: eventBus({ store: store.events, source, signal: over.signal, log }),
     close,
     [Symbol.asyncDispose]: close,

@@ -1,5 +1,7 @@
 import { expect, it } from "vitest";
 import { SILENT } from "../internal/log.ts";
+import { LeaseBook } from "../primitives/lease-book.ts";
+import type { Pools } from "../primitives/pools.ts";
 import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { BusEvent } from "../protocol/event.ts";
@@ -31,6 +33,8 @@ function contextOf(signal: AbortSignal) {
     store: { events, registry: {} } as unknown as Store,
     streams: {} as Streams,
     queues: {} as Queues,
+    pools: {} as Pools,
+    leases: new LeaseBook(),
     signal,
     activity,
     fence: () => undefined,

@@ -3,6 +3,8 @@ import { PayloadError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { sleep } from "../internal/timers.ts";
 import { eventBus } from "../primitives/events.ts";
+import type { LeaseBook } from "../primitives/lease-book.ts";
+import type { Pools } from "../primitives/pools.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
 import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
@@ -28,6 +30,9 @@ export interface SlotContextParts {
   store: Store;
   streams: Streams;
   queues: Queues;
+  pools: Pools;
+  /** What this run (or this task) holds. */
+  leases: LeaseBook;
   signal: AbortSignal;
   activity: Activity;
   fence: () => void;
@@ -42,7 +47,7 @@ const ENDED_MS = 10;
 
 /** Puts together what user code of one run of one slot gets. */
 export function slotContext(parts: SlotContextParts): Context {
-  const { automation, slotId, store, streams, queues, signal, activity, fence, log } = parts;
+  const { automation, slotId, store, streams, queues, pools, signal, activity, fence, log } = parts;
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
@@ -75,6 +80,15 @@ export function slotContext(parts: SlotContextParts): Context {
       queues.handle(contract, { signal, activity, fence }).submit(payload, options),
     call: (contract, payload, options) =>
       queues.handle(contract, { signal, activity, fence }).call(payload, options),
+    pool: (contract) =>
+      pools.handle(contract, {
+        signal,
+        activity,
+        fence,
+        log,
+        leases: parts.leases,
+        by: `${slotKey(slot)} on ${parts.worker}`,
+      }),
     events: {
       publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
       subscribe: (topic, options) => listening(bus.subscribe(topic, options), activity),

@@ -1,6 +1,7 @@
 import { FleetError } from "../errors.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
+import { Pools } from "../primitives/pools.ts";
 import { Queues } from "../primitives/queues.ts";
 import { Streams } from "../primitives/streams.ts";
 import type { FromHost, SlotTask, ToHost } from "../protocol/host.ts";
@@ -47,6 +48,7 @@ export class SlotHost {
   readonly #parts: SlotHostParts;
   readonly #streams: Streams;
   readonly #queues: Queues;
+  readonly #pools: Pools;
   readonly #desk: TaskDesk | undefined;
   readonly #runs = new Map<number, SlotRun>();
   readonly #timers: ReturnType<typeof setInterval>[];
@@ -62,6 +64,7 @@ export class SlotHost {
     this.#parts = parts;
     this.#streams = new Streams(parts.store, { log: this.#log({}), fence: (slotId) => this.#fence(slotId) });
     this.#queues = new Queues(parts.store, { log: this.#log({}) });
+    this.#pools = new Pools(parts.store, { log: this.#log({}), holder: parts.holder });
     this.#desk = this.#deskOf(parts);
     this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
     for (const timer of this.#timers) timer.unref();
@@ -109,6 +112,7 @@ export class SlotHost {
       store,
       streams: this.#streams,
       queues: this.#queues,
+      pools: this.#pools,
       desk: this.#desk,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
@@ -204,7 +208,7 @@ export class SlotHost {
     for (const timer of this.#timers) clearInterval(timer);
     this.#vitals.stop();
     await Promise.all([this.#streams.close(), this.#desk?.close()]);
-    await this.#queues.close();
+    await Promise.all([this.#queues.close(), this.#pools.close()]);
     this.#parts.onClosed();
   }
 

@@ -1,6 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { check, payloadError } from "../contracts/validate.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
+import { LeaseBook } from "../primitives/lease-book.ts";
+import type { Pools } from "../primitives/pools.ts";
 import type { Queues } from "../primitives/queues.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
@@ -29,6 +31,7 @@ export interface SlotRunParts {
   store: Store;
   streams: Streams;
   queues: Queues;
+  pools: Pools;
   /** Where slots of a batch automation get their tasks. */
   desk: TaskDesk | undefined;
   log: Log;
@@ -53,6 +56,7 @@ export class SlotRun {
   readonly #parts: SlotRunParts;
   readonly #abort = new AbortController();
   readonly #activity: Activity;
+  readonly #leases = new LeaseBook();
   #config: unknown;
   #context: Context | undefined;
   #batch: BatchRun | undefined;
@@ -104,6 +108,7 @@ export class SlotRun {
       config: () => this.#config,
       signal,
       activity: this.#activity,
+      leases: this.#leases,
       countTurns: automation.kind === "continuous",
     };
     this.#context = slotContext(parts);
@@ -121,6 +126,8 @@ export class SlotRun {
     } finally {
       // Whatever the run left going (loops beside the one that failed, waiting pops) ends with it: the next run starts alone.
       this.#abort.abort("ended" satisfies StopReason);
+      // Not waited for: the store may be away, and then leases end by their time.
+      void this.#leases.releaseAll();
     }
   }
 
@@ -132,7 +139,7 @@ export class SlotRun {
     const scope: TaskScope = {
       slot: context,
       log: (taskId) => (taskId === null ? parts.log : naming(taskId, parts.log)),
-      withSignal: (taskSignal) => slotContext({ ...parts, signal: taskSignal }),
+      ofTask: (taskSignal, leases) => slotContext({ ...parts, signal: taskSignal, leases }),
     };
     const batch = new BatchRun({
       automation,

@@ -1,4 +1,5 @@
 import type { Log } from "../internal/log.ts";
+import { LeaseBook } from "../primitives/lease-book.ts";
 import type { Context } from "./context.ts";
 import type { TaskRun } from "./task-run.ts";
 
@@ -8,8 +9,8 @@ export interface TaskScope {
   readonly slot: Context;
   /** Its log, naming this task. */
   log(taskId: string | null): Log;
-  /** The slot's context, with waits that end when `signal` aborts. */
-  withSignal(signal: AbortSignal): Context;
+  /** The slot's context, with waits that end when `signal` aborts, and what is claimed entered in `leases`. */
+  ofTask(signal: AbortSignal, leases: LeaseBook): Context;
 }
 
 /**
@@ -20,6 +21,7 @@ export class TaskContext implements Context {
   readonly #scope: TaskScope;
   readonly #run: TaskRun;
   #own: Context | undefined;
+  #leases: LeaseBook | undefined;
   #log: Log | undefined;
 
   constructor(scope: TaskScope, run: TaskRun) {
@@ -28,7 +30,12 @@ export class TaskContext implements Context {
   }
 
   get #waiting(): Context {
-    return (this.#own ??= this.#scope.withSignal(this.#run.signal));
+    return (this.#own ??= this.#scope.ofTask(this.#run.signal, (this.#leases = new LeaseBook())));
+  }
+
+  /** What its handler still holds, to be given back. */
+  get held(): LeaseBook | undefined {
+    return this.#leases?.size === 0 ? undefined : this.#leases;
   }
 
   get signal(): Context["signal"] {
@@ -80,6 +87,9 @@ export class TaskContext implements Context {
   }
   get call(): Context["call"] {
     return this.#waiting.call;
+  }
+  get pool(): Context["pool"] {
+    return this.#waiting.pool;
   }
   get events(): Context["events"] {
     return this.#waiting.events;

@@ -17,6 +17,7 @@ const MOST_SETTLED = 1000;
 const MOST_BYTES = 1024 * 1024;
 /** How often timeouts, and tasks that nobody takes, are looked at while there are any. */
 const TICK_MS = SOON_MS;
+const MOST_GIVEN_BACK = 10_000;
 const RETRY = { baseMs: 50, capMs: 1000, jitter: 0.3 };
 /** A due time that has passed is looked at again no sooner than this. */
 const DUE_MS = 10;
@@ -76,6 +77,8 @@ export class TaskDesk {
   #failures = 0;
   #pause: ReturnType<typeof setTimeout> | undefined;
   #scheduled = false;
+  /** When the event loop was last seen to turn. */
+  #turnedAt = monotonicMs();
   /** The last look found nothing, and nothing was heard since. */
   #dry = false;
   #hints = 0;
@@ -85,6 +88,8 @@ export class TaskDesk {
   #watch: Watch | undefined;
   /** Claims that the store has told of and nobody here knows, with the number of the last call that might still bring them. */
   #strange = new Map<string, number>();
+  /** Claims that were given back unseen: one that comes late all the same (a hand-off that waited for a busy loop) is not begun. */
+  readonly #givenBack = new Set<string>();
   #lastCall = 0;
   /** Numbers of the calls that have not been answered. */
   readonly #calls = new Set<number>();
@@ -147,7 +152,24 @@ export class TaskDesk {
   ended(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
     if (ranMs !== undefined) this.#meanRunMs = meanRun(this.#meanRunMs, ranMs);
     this.#ended.push(settlementOf(task, outcome));
+    // It took long: what is held ahead would wait for its like, while others have time for it.
+    if (ranMs !== undefined && ranMs >= SOON_MS && this.#ready.length > 0)
+      this.#giveBackAbove(tasksAhead({ slots: this.#open.size, ...this.#pace() }));
     this.#schedule();
+  }
+
+  /**
+   * Lets the event loop turn where it has not for a while: tasks that never wait would else follow each other without an end being told, a
+   * signal being heard or a lease being looked at.
+   */
+  rest(): Promise<void> | undefined {
+    if (monotonicMs() - this.#turnedAt < SOON_MS) return undefined;
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#turnedAt = monotonicMs();
+        resolve();
+      }),
+    );
   }
 
   /** What the store says this process holds, by way of its supervisor. */
@@ -224,7 +246,8 @@ export class TaskDesk {
     if (this.#ready.length > 0) this.arm();
   }
 
-  #receive(tasks: readonly ClaimedTask[]): void {
+  #receive(claimed: readonly ClaimedTask[]): void {
+    const tasks = claimed.filter(({ token }) => !this.#givenBack.has(token));
     if (tasks.length === 0) return;
     this.#readySince = monotonicMs();
     this.#ready.push(...tasks);
@@ -267,9 +290,16 @@ export class TaskDesk {
       else if ([...this.#calls].some((call) => call <= bringing)) this.#strange.set(token, bringing);
       else {
         this.#ended.push(settlementOf({ id, token }, RETURNED));
+        this.#forgo(token);
         this.#schedule();
       }
     }
+  }
+
+  #forgo(token: string): void {
+    this.#givenBack.add(token);
+    const [oldest] = this.#givenBack;
+    if (this.#givenBack.size > MOST_GIVEN_BACK && oldest !== undefined) this.#givenBack.delete(oldest);
   }
 
   #dueIn(ms: number | null): void {
@@ -293,6 +323,7 @@ export class TaskDesk {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
+      this.#turnedAt = monotonicMs();
       this.#send();
     });
   }
