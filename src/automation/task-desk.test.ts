@@ -1,78 +1,201 @@
-import { expect, it, vi } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { FleetError } from "../errors.ts";
 import { SILENT } from "../internal/log.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
-import type { QueueStore } from "../store/queue-store.ts";
-import { TaskDesk, type DeskSlot } from "./task-desk.ts";
+import type { QueueStore, TurnResult } from "../store/queue-store.ts";
+import { type DeskSlot, TaskDesk } from "./task-desk.ts";
 
-function claimed(id: string, token: string): ClaimedTask {
-  const counters = { attempts: 0, crashes: 0, interruptions: 0 };
-  return {
-    id,
-    token,
-    payload: "null",
-    ...counters,
-    maxAttempts: 5,
-    timeoutMs: 0,
-    key: null,
-    submittedAt: 0,
-    tick: null,
-  };
-}
-
-/** A desk on a store that has nothing to claim; what it settles is noted, and hand-offs come when the test says so. */
-function desk() {
-  const settled: Settlement[] = [];
-  let hand: ((tasks: readonly ClaimedTask[]) => void) | undefined;
-  const store = {
-    turn: vi.fn(async ({ settle }: { settle: readonly Settlement[] }) => {
-      settled.push(...settle);
-      return { settled: settle.map(() => "settled"), tasks: [], now: 0, ready: 0, nextDueAt: null };
-    }),
-    watch: (_args: object, on: { onTasks: typeof hand }) => {
-      hand = on.onTasks;
-      return { ready: Promise.resolve(), close: () => Promise.resolve() };
-    },
-  } as unknown as QueueStore;
-  const made = new TaskDesk({
-    store,
-    queue: "q",
-    holder: "h",
-    worker: "w",
-    leaseMs: 10_000,
-    limited: false,
-    log: SILENT,
-    declare: () => Promise.resolve(),
-  });
-  const slot: DeskSlot = { tasks: () => [], abort: () => undefined, tick: () => false };
-  made.join(slot);
-  return { desk: made, slot, settled, hand: (task: ClaimedTask) => hand?.([task]) };
-}
-
-it("does not begin a claim that it has given back, when its hand-off comes late", async () => {
-  const { desk: tested, slot, settled, hand } = desk();
-  const taking = tested.take(slot, 1);
-  await vi.waitFor(() => expect(settled).toEqual([]));
-  // The loop was busy: the store has told of the claim twice before the message that brings it is read.
-  const held = [{ id: "t", token: "5", cancelling: false }];
-  for (let times = 0; times < 3; times++) {
-    tested.hear({ held, at: "9", ready: 0, dueInMs: null });
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  await vi.waitFor(() => expect(settled).toEqual([{ id: "t", token: "5", outcome: "returned" }]));
-  hand(claimed("t", "5"));
-  // One that comes afterwards is begun.
-  hand(claimed("u", "7"));
-  expect((await taking).map(({ id }) => id)).toEqual(["u"]);
+const claimed = (id: string): ClaimedTask => ({
+  id,
+  payload: "{}",
+  token: id,
+  attempts: 0,
+  crashes: 0,
+  interruptions: 0,
+  maxAttempts: 5,
+  timeoutMs: 0,
+  key: null,
+  submittedAt: 0,
+  tick: null,
 });
 
-it("lets the event loop turn between tasks that never wait", async () => {
-  const { desk: tested } = desk();
-  const until = performance.now() + 100;
-  while (performance.now() < until);
-  let turned = false;
-  setImmediate(() => (turned = true));
-  expect(tested.rest()).toBeInstanceOf(Promise);
-  await tested.rest();
-  expect(turned).toBe(true);
-  expect(tested.rest()).toBeUndefined();
+interface Call {
+  settle: readonly Settlement[];
+  claim: number;
+}
+
+/** A desk whose store is the test: it hands out what is in `tasks` while `away` is false. */
+function desk() {
+  const calls: Call[] = [];
+  const state = {
+    tasks: [] as string[],
+    away: false,
+    hold: undefined as Promise<void> | undefined,
+    due: null as number | null,
+  };
+  let hint: () => void = () => undefined;
+  const turn = async ({ settle, claim }: Call): Promise<TurnResult> => {
+    calls.push({ settle, claim });
+    const ids = state.tasks.splice(0, claim);
+    await state.hold;
+    if (state.away) {
+      state.tasks.unshift(...ids);
+      throw new FleetError("FLEET_STORE_UNAVAILABLE", "away", { retryable: true });
+    }
+    const settled = settle.map(() => "settled" as const);
+    return { settled, tasks: ids.map(claimed), now: 0, ready: state.tasks.length, nextDueAt: state.due };
+  };
+  const watch: QueueStore["watch"] = (_, { onReady }) => {
+    hint = () => onReady?.();
+    return { ready: Promise.resolve(), close: () => Promise.resolve() };
+  };
+  const made = new TaskDesk({
+    store: { turn, watch } as unknown as QueueStore,
+    queue: "q",
+    declare: () => Promise.resolve(),
+    holder: "h",
+    worker: "w",
+    leaseMs: 1000,
+    limited: false,
+    log: SILENT,
+  });
+  const running: ClaimedTask[] = [];
+  const aborted: [string, string][] = [];
+  const slot: DeskSlot = {
+    tasks: () => running,
+    abort: (token, reason) => aborted.push([token, reason]),
+    tick: () => false,
+  };
+  made.join(slot);
+  onTestFinished(() => made.close());
+  /** All ends that the store has been told of, in order. */
+  const told = () => calls.flatMap(({ settle }) => settle.map(({ id, outcome }) => `${id} ${outcome}`));
+  const done = (task: ClaimedTask, ranMs = 1000) =>
+    made.ended(task, { outcome: "completed", result: null }, ranMs);
+  return { desk: made, slot, running, aborted, calls, state, told, done, hint: () => hint() };
+}
+
+const ids = (tasks: readonly ClaimedTask[]) => tasks.map(({ id }) => id);
+const heard = (held: string[], more = {}) => ({
+  held: held.map((token) => ({ id: token, token, cancelling: false })),
+  at: "999",
+  ready: 0,
+  dueInMs: null,
+  ...more,
+});
+
+describe("TaskDesk", () => {
+  it("gathers ends and claims, and asks no more while there is nothing", async () => {
+    const { desk: at, slot, state, calls, done, hint, told } = desk();
+    state.tasks = ["1"];
+    const [first] = await at.take(slot, 1);
+    done(first as ClaimedTask);
+    const waiting = at.take(slot, 1);
+    await vi.waitFor(() => expect(told()).toEqual(["1 completed"]));
+    // The end of the first and the claim of the next have travelled together.
+    expect(calls.map(({ settle, claim }) => [settle.length, claim])).toEqual([
+      [0, 1],
+      [1, 1],
+    ]);
+    await delay(100);
+    expect(calls).toHaveLength(2);
+    state.tasks = ["2"];
+    hint();
+    expect(ids(await waiting)).toEqual(["2"]);
+  });
+
+  it("is woken by its supervisor, and when a task falls due", async () => {
+    const { desk: at, slot, state } = desk();
+    const one = at.take(slot, 1);
+    await delay(20);
+    state.tasks = ["1"];
+    at.hear(heard([], { ready: 1 }));
+    expect(ids(await one)).toEqual(["1"]);
+    const two = at.take(slot, 1);
+    await delay(20);
+    state.tasks = ["2"];
+    at.hear(heard([], { dueInMs: 30 }));
+    expect(ids(await two)).toEqual(["2"]);
+  });
+
+  it("keeps ends while the store is away, and tells each until it is answered", async () => {
+    const { desk: at, slot, state, done, told, calls } = desk();
+    state.tasks = ["1"];
+    const [first] = await at.take(slot, 1);
+    state.away = true;
+    done(first as ClaimedTask);
+    await vi.waitFor(() => expect(told().length).toBeGreaterThanOrEqual(2));
+    state.away = false;
+    const before = calls.length;
+    await vi.waitFor(() => expect(calls.length).toBeGreaterThan(before));
+    await at.close();
+    expect(new Set(told())).toEqual(new Set(["1 completed"]));
+    const after = calls.length;
+    await delay(150);
+    expect(calls).toHaveLength(after);
+  });
+
+  it("holds a few tasks ahead while tasks are short, and gives back what nobody takes", async () => {
+    const { desk: at, slot, state, done, told } = desk();
+    state.tasks = ["1", "2", "3", "4", "5"];
+    const [first] = await at.take(slot, 1);
+    done(first as ClaimedTask, 0.1);
+    expect(ids(await at.take(slot, 1))).toEqual(["2"]);
+    // The slot is busy with that one for long: the others are for somebody else.
+    await vi.waitFor(() => expect(told()).toEqual(["1 completed", "3 returned", "4 returned", "5 returned"]));
+  });
+
+  it("holds none ahead while tasks are long", async () => {
+    const { desk: at, slot, state, done, calls } = desk();
+    state.tasks = ["1", "2", "3", "4"];
+    const [first] = await at.take(slot, 1);
+    done(first as ClaimedTask, 1000);
+    expect(ids(await at.take(slot, 1))).toEqual(["2"]);
+    await delay(50);
+    expect(calls.map(({ claim }) => claim)).toEqual([1, 1]);
+  });
+
+  it("gives back what it holds once no slot takes any more, also what comes late", async () => {
+    const { desk: at, slot, state, told } = desk();
+    let release: () => void = () => undefined;
+    state.tasks = ["1"];
+    state.hold = new Promise((resolve) => (release = resolve));
+    const waiting = at.take(slot, 1);
+    await delay(20);
+    at.leave(slot);
+    expect(await waiting).toEqual([]);
+    release();
+    await vi.waitFor(() => expect(told()).toEqual(["1 returned"]));
+  });
+
+  it("gives back a claim that it does not know, once no call is under way that may bring it", async () => {
+    const { desk: at, slot, state, running, told } = desk();
+    let release: () => void = () => undefined;
+    state.hold = new Promise((resolve) => (release = resolve));
+    state.tasks = ["1"];
+    const waiting = at.take(slot, 1);
+    await delay(20);
+    // The store knows the claim before its answer is here: told twice, and still not a stranger.
+    at.hear(heard(["1", "77"]));
+    at.hear(heard(["1", "77"]));
+    await delay(20);
+    release();
+    running.push(...(await waiting));
+    expect(ids(running)).toEqual(["1"]);
+    at.hear(heard(["1", "77"]));
+    await vi.waitFor(() => expect(told()).toEqual(["77 returned"]));
+  });
+
+  it("tells its slots what is lost and what is cancelled", async () => {
+    const { desk: at, slot, running, aborted, state } = desk();
+    state.tasks = ["1"];
+    running.push(...(await at.take(slot, 1)), claimed("2"), claimed("5000"));
+    // Younger than the list: that says nothing about it.
+    at.hear({ ...heard([]), held: [{ id: "2", token: "2", cancelling: true }] });
+    expect(aborted).toEqual([
+      ["1", "lease-lost"],
+      ["2", "cancelled"],
+    ]);
+  });
 });
