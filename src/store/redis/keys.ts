@@ -115,6 +115,8 @@ export interface FleetKeys {
   streams: string;
   /** SET of the names of all declared queues. */
   queues: string;
+  /** SET of the names of all declared pools. */
+  pools: string;
   /** SET of the names of all locks, counters and rate limits that were ever used. */
   locks: string;
   counters: string;

@@ -1,0 +1,24 @@
+-- Those who wait stand in one line per `where`, in the order in which they first asked.
+
+-- The first in line who is still heard of.
+function p.first_in_line(where)
+  while true do
+    local first = call("ZRANGE", p.base .. "line:" .. where, "0", "0")[1]
+    if not first or tonumber(call("ZSCORE", p.base .. "patience", first)) > p.now then return first end
+    p.step_out(first, p.read_waiter(first))
+  end
+end
+
+-- Takes a place in line, or keeps the one it has.
+function p.stand(request, waiter, patience)
+  local till = p.now + patience
+  call("ZADD", p.base .. "patience", format("%d", till), request)
+  p.wake(till)
+  if call("HEXISTS", p.base .. "waiters", request) == 1 then return end
+  local asked = format("%d", p.next())
+  call("ZADD", p.base .. "line:" .. waiter.where, asked, request)
+  call("ZADD", p.base .. "waiting", asked, request)
+  call("SADD", p.base .. "holder:" .. waiter.holder, "=" .. request)
+  local head = format("%d %s %d %d ", p.now, waiter.n, #waiter.where, #waiter.holder)
+  call("HSET", p.base .. "waiters", request, head .. waiter.where .. waiter.holder .. waiter.by)
+end

@@ -1,0 +1,163 @@
+-- A pool's names, settings and items. Every script that changes a pool begins with `p.open` and ends with `p.close`.
+--
+-- `p.base` is what all names of the pool begin with, `{<p>pool:<name>}:`; `keys.ts` says what lies behind it. An item is known by its
+-- number, its place in the order in which all were put. Its **mark** is its score in `all` and in the set of each of its tag values: of a
+-- free one its place in the order in which items are given out, below `p.HELD`; of a held one `p.HELD` and the end of its lease, or
+-- `p.LAST` and that where it will be retired or gone then; of a cooling one `p.COOL` and when that ends; of a retired one `p.RETIRED` and
+-- when it was. So the first mark of a set tells whether something is free. All are below 2^53 and, where they are not whole, below 2^51.
+
+local call, format = redis.call, string.format
+local p = { tally = {} }
+p.HELD, p.LAST, p.COOL, p.RETIRED = 4503599627370496, 5629499534213120, 6755399441055744, 7881299347898368
+-- So many numbers in a row are a block; `blocks` has those in which there are items.
+p.BLOCK = 128
+
+function p.text(number)
+  return format("%.2f", number)
+end
+
+-- `fleet`: as whom hints are given.
+function p.open(base, us, fleet)
+  p.fleet, p.base, p.us, p.now = fleet, base, us, math.floor(us / 1000)
+  p.meta, p.all, p.items, p.ids = base .. "meta", base .. "all", base .. "items", base .. "ids"
+  local kept = call(
+    "HMGET", p.meta,
+    "strategy", "maxUses", "maxAgeMs", "cooldownMs", "retireAtScore", "seq", "token", "due", "seen", "behind"
+  )
+  p.declared, p.strategy = kept[1] and true or false, kept[1]
+  p.max_uses, p.max_age, p.cooldown = tonumber(kept[2]) or 0, tonumber(kept[3]) or 0, tonumber(kept[4]) or 0
+  p.bad_score = tonumber(kept[5] or nil)
+  p.seq, p.token, p.due = tonumber(kept[6]) or 0, tonumber(kept[7]) or 0, tonumber(kept[8]) or math.huge
+  p.was_seq, p.was_token, p.was_due = p.seq, p.token, p.due
+  p.seen, p.behind = tonumber(kept[9]) or 0, tonumber(kept[10]) or 0
+  p.was_behind = p.behind
+end
+
+-- Greater than all before: also over a loss of all data, as it is the store's microseconds at least.
+function p.next()
+  p.token = math.max(p.us, p.token + 1)
+  return p.token
+end
+
+-- A place in the order of `lru`: by the millisecond, then by steps. Where the clock has gone back, in quarters of a microsecond behind what
+-- there may be of that millisecond already.
+function p.place()
+  if p.now >= p.seen then return p.next() end
+  p.behind = p.behind + 1
+  return p.now * 1000 + 500 + math.min(p.behind, 1999) / 4
+end
+
+-- Something is to be done at this time, by `p.settle`.
+function p.wake(at)
+  if at < p.due then p.due = at end
+end
+
+-- Adds to one of the counters that only grow.
+function p.count(name, by)
+  if by ~= 0 then p.tally[name] = (p.tally[name] or 0) + by end
+end
+
+-- Writes what has changed. A hint is given where something became free or a line moved (`p.stirred`).
+function p.close()
+  if p.declared then
+    local changed = {}
+    if p.seq ~= p.was_seq then changed = { "seq", format("%d", p.seq) } end
+    if p.due ~= p.was_due then
+      changed[#changed + 1] = "due"
+      changed[#changed + 1] = p.due < p.HELD and format("%d", p.due) or ""
+    end
+    if p.token ~= p.was_token or p.behind ~= p.was_behind then
+      local n = #changed
+      changed[n + 1], changed[n + 2] = "token", format("%d", p.token)
+      if p.now > p.seen then p.seen, p.behind = p.now, 0 end
+      changed[n + 3], changed[n + 4] = "seen", format("%d", p.seen)
+      if p.behind ~= p.was_behind then changed[n + 5], changed[n + 6] = "behind", format("%d", p.behind) end
+    end
+    if #changed > 0 then call("HSET", p.meta, unpack(changed)) end
+  end
+  for name, by in pairs(p.tally) do call("HINCRBY", p.meta, name, by) end
+  if p.stirred then call("PUBLISH", p.base .. "hint", p.fleet) end
+end
+
+-- `<put at> <expires at or 0> <1 where its payload lies elsewhere> <lengths of id, tags and their JSON> <these three><payload>`
+function p.write(number, item, payload)
+  local large = #payload > 4096
+  local head = format("%d %d %d %d %d %d ", item.put, item.expires, large and 1 or 0, #item.id, #item.tags, #item.json)
+  if large then
+    call("HSET", p.base .. "large", number, payload)
+  elseif item.large then
+    call("HDEL", p.base .. "large", number)
+  end
+  call("HSET", p.items, number, head .. item.id .. item.tags .. item.json .. (large and "" or payload))
+end
+
+function p.read(number)
+  local text = call("HGET", p.items, number)
+  if not text then return nil end
+  local put, expires, large, id, tags, json, at = string.match(text, "^(%d+) (%d+) (%d) (%d+) (%d+) (%d+) ()")
+  local to_tags = at + tonumber(id)
+  local to_json = to_tags + tonumber(tags)
+  local to_payload = to_json + tonumber(json)
+  return {
+    put = tonumber(put),
+    expires = tonumber(expires),
+    large = large == "1",
+    id = string.sub(text, at, to_tags - 1),
+    tags = string.sub(text, to_tags, to_json - 1),
+    json = string.sub(text, to_json, to_payload - 1),
+    payload = string.sub(text, to_payload),
+  }
+end
+
+function p.payload(number, item)
+  return item.large and call("HGET", p.base .. "large", number) or item.payload
+end
+
+-- Uses, score, time of the last release, and the place in order that it gave.
+function p.used(number)
+  local text = call("HGET", p.base .. "used", number)
+  if not text then return 0, 0, false end
+  local uses, score, last, place = string.match(text, "^(%d+) (-?%d+) (%d*) (.*)$")
+  return tonumber(uses), tonumber(score), last ~= "" and last, tonumber(place)
+end
+
+function p.set_used(number, uses, score, last, place)
+  call("HSET", p.base .. "used", number, format("%d %d %s %s", uses, score, last or "", p.text(place)))
+end
+
+-- Sets an item's mark in all of its sets.
+function p.mark(number, tags, mark)
+  mark = p.text(mark)
+  call("ZADD", p.all, mark, number)
+  for tag in string.gmatch(tags, "[^ ]+") do call("ZADD", p.base .. "tag:" .. tag, mark, number) end
+end
+
+function p.unmark(number, tags)
+  call("ZREM", p.all, number)
+  for tag in string.gmatch(tags, "[^ ]+") do call("ZREM", p.base .. "tag:" .. tag, number) end
+end
+
+-- What the mark says.
+function p.state_of(mark)
+  if mark < p.HELD then return "free" end
+  if mark < p.COOL then return "held" end
+  return mark < p.RETIRED and "cooling" or "retired"
+end
+
+-- When an item's life is over at the latest, or 0.
+function p.end_of(item)
+  local aged = p.max_age > 0 and item.put + p.max_age or 0
+  if item.expires == 0 or aged == 0 then return item.expires + aged end
+  return math.min(item.expires, aged)
+end
+
+-- Notes when its life is over, where it has an end.
+function p.limit(number, item)
+  local ends = p.end_of(item)
+  if ends > 0 then
+    call("ZADD", p.base .. "ends", format("%d", ends), number)
+    p.wake(ends)
+  else
+    call("ZREM", p.base .. "ends", number)
+  end
+end
