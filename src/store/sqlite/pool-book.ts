@@ -1,6 +1,7 @@
 import type { PoolSettings, PoolStats } from "../pool-store.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { type Tallies, writeCounts } from "./pool-tags.ts";
 
 export type PoolColumns = readonly [
   ...[settings: string, totals: string, lastToken: number, lastTurn: number],
@@ -8,8 +9,7 @@ export type PoolColumns = readonly [
 ];
 
 /** A pool during one call: read once, changed in memory, written back once, all in one transaction. */
-export interface OpenPool {
-  readonly id: number;
+export interface OpenPool extends Tallies {
   readonly name: string;
   /** The time of this call. */
   readonly now: number;
@@ -80,6 +80,7 @@ export function createPoolBook(parts: {
       lastTurn,
       moved,
       moving: false,
+      pending: new Map(),
       stored: row,
     };
   }
@@ -90,6 +91,7 @@ export function createPoolBook(parts: {
       onMoved();
     }
     pool.moving = false;
+    writeCounts(db, pool);
     const columns = columnsOf(pool);
     // A step that changed nothing leaves no trace in the log, so it wakes no other process.
     if (columns.some((column, i) => column !== pool.stored[i])) db.sql(WRITE).run(...columns);

@@ -40,7 +40,7 @@ export interface Search {
 export function searchFor(db: Database, pool: OpenPool, wants: readonly Want[], state: ItemState): Search {
   const ranked = wants
     .map((want) => {
-      const counts = want.values.map((value) => countsOf(db, pool.id, want.tag, value)[state]);
+      const counts = want.values.map((value) => countsOf(db, pool, want.tag, value)[state]);
       return { want, most: counts.reduce((sum, count) => sum + count, 0) };
     })
     .toSorted((a, b) => a.most - b.most);

@@ -85,7 +85,8 @@ export function createPoolHolders(parts: {
         const item = heldWith(pool, id, token);
         if (item === undefined) return LOST;
         apply(pool, item, what);
-        return { outcome: "done", until: item.state === "held" ? item.leaseUntil : null, score: item.score };
+        const goesOn = what.do === "extend" || what.do === "report" || what.do === "update";
+        return { outcome: "done", until: goesOn ? item.leaseUntil : null, score: item.score };
       };
       const late = (pool: OpenPool) => (heldWith(pool, id, token) === undefined ? LOST : undefined);
       return writer.write(() => book.change<Changed>(name, changed, () => LOST), {

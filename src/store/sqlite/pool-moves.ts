@@ -58,7 +58,7 @@ export function change(db: Database, pool: OpenPool, item: Item, changes: Change
   if (item.state === "free" && before.state !== "free") pool.moving = true;
   Object.assign(item, placeOf(pool, item));
   writeItem(db, item);
-  reshelve(db, pool.id, item.seq, before, item);
+  reshelve(db, pool, item.seq, before, item);
 }
 
 /** False where the id is known. */
@@ -73,7 +73,7 @@ export function putItem(db: Database, pool: OpenPool, given: NewItem): boolean {
   pool.lastTurn = nr;
   pool.totals.put++;
   pool.moving = true;
-  reshelve(db, pool.id, seq, undefined, item);
+  reshelve(db, pool, seq, undefined, item);
   return true;
 }
 
@@ -91,7 +91,7 @@ export function isOver({ now }: Pick<OpenPool, "now">, leaseUntil: number | null
 export function dropItem(db: Database, pool: OpenPool, item: Item, as: "expired" | "removed"): void {
   if (item.state === "held") countEnd(pool, item.leaseUntil);
   if (item.state !== "retired") pool.totals[as]++;
-  reshelve(db, pool.id, item.seq, item, undefined);
+  reshelve(db, pool, item.seq, item, undefined);
   deleteItem(db, item.seq);
 }
 
@@ -149,7 +149,7 @@ const REPLACE_TAGS = `UPDATE pool_item_tags SET (since, rank) = (SELECT i.since,
 
 /** Gives all free items their places anew, once the strategy is another: the one step that walks a whole pool. */
 export function replaceAll(db: Database, pool: OpenPool): void {
-  if (allCounts(db, pool.id).free === 0) return;
+  if (allCounts(db, pool).free === 0) return;
   db.sql(PLACES[pool.settings.strategy]).run(pool.id);
   db.sql(REPLACE_TAGS).run(pool.id);
 }

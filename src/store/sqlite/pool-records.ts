@@ -53,7 +53,7 @@ export function createPoolRecords(parts: {
   function countOf(pool: OpenPool, where: ItemTags): Record<ItemState, number> {
     const [want, ...more] = wantsOf(where);
     if (want !== undefined && more.length === 0 && want.values.length === 1)
-      return countsOf(db, pool.id, want.tag, want.values[0] ?? "");
+      return countsOf(db, pool, want.tag, want.values[0] ?? "");
     const counts = { ...NO_COUNTS };
     for (const state of ITEM_STATES) counts[state] = matching(pool, where, state).length;
     return counts;
@@ -61,7 +61,7 @@ export function createPoolRecords(parts: {
 
   function statsOf(pool: OpenPool): PoolStats {
     const { settings, totals } = pool;
-    return { settings, counts: allCounts(db, pool.id), waiting: waitingIn(db, pool), totals };
+    return { settings, counts: allCounts(db, pool), waiting: waitingIn(db, pool), totals };
   }
 
   const none = () => undefined;

@@ -92,7 +92,7 @@ const RETIRED = itemsWhere(`state = 'retired' AND retired_at <= ? ORDER BY retir
 export function forget(db: Database, pool: OpenPool): { forgotten: number; more: boolean } {
   const { keepRetiredMs, keepRetiredCount } = pool.settings;
   const old = pool.now - keepRetiredMs;
-  const surplus = allCounts(db, pool.id).retired - keepRetiredCount;
+  const surplus = allCounts(db, pool).retired - keepRetiredCount;
   const until = surplus > 0 ? Number.MAX_SAFE_INTEGER : old;
   const goes = selectItems(db, RETIRED, pool.id, until, AT_ONCE).filter(
     (item, index) => (item.retired?.at ?? 0) <= old || index < surplus,

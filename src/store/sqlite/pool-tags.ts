@@ -52,69 +52,87 @@ export function bears(tags: ItemTags, { tag, values }: Want): number {
   return new Set(borne.filter((value) => values.includes(JSON.stringify(value)))).size;
 }
 
+/** What a call has changed in the counts of one pool: kept in memory, written once. */
+export interface Tallies {
+  readonly id: number;
+  readonly pending: Map<string, Pending>;
+}
+
+interface Pending {
+  row: Row;
+  deltas: Record<ItemState, number>;
+}
+
 /** Moves an item from one place in the index to another; undefined for not there. Counts follow. */
 export function reshelve(
   db: Database,
-  poolId: number,
+  pool: Tallies,
   seq: number,
   from: Shelf | undefined,
   to: Shelf | undefined,
 ): void {
   const before = from === undefined ? new Map<string, Row>() : rowsOf(from.tags);
   const after = to === undefined ? new Map<string, Row>() : rowsOf(to.tags);
-  const stays =
-    from !== undefined &&
-    to !== undefined &&
-    from.state === to.state &&
-    from.since === to.since &&
-    from.rank === to.rank;
-  for (const [key, [tag, value]] of before) {
-    const remains = after.has(key);
-    if (from === undefined || (remains && stays)) continue;
-    db.sql(DELETE).run(poolId, tag, value, from.state, from.since, from.rank, seq);
-    if (remains && to?.state === from.state) continue;
-    db.sql(ADD_COUNTS).run(poolId, tag, value, ...deltas(from.state, remains ? to?.state : undefined));
-    if (!remains) db.sql(DROP_COUNTS).run(poolId, tag, value);
+  const stays = from?.state === to?.state && from?.since === to?.since && from?.rank === to?.rank;
+  for (const [key, row] of before) {
+    if (from === undefined || (stays && after.has(key))) continue;
+    db.sql(DELETE).run(pool.id, ...row, from.state, from.since, from.rank, seq);
+    tally(pool, key, row).deltas[from.state]--;
   }
-  for (const [key, [tag, value]] of after) {
-    const remained = before.has(key);
-    if (to === undefined || (remained && stays)) continue;
-    db.sql(INSERT).run(poolId, tag, value, to.state, to.since, to.rank, seq);
-    if (!remained) db.sql(ADD_COUNTS).run(poolId, tag, value, ...deltas(undefined, to.state));
+  for (const [key, row] of after) {
+    if (to === undefined || (stays && before.has(key))) continue;
+    db.sql(INSERT).run(pool.id, ...row, to.state, to.since, to.rank, seq);
+    tally(pool, key, row).deltas[to.state]++;
   }
+}
+
+function tally({ pending }: Tallies, key: string, row: Row): Pending {
+  let one = pending.get(key);
+  if (one === undefined)
+    pending.set(key, (one = { row, deltas: { free: 0, held: 0, cooling: 0, retired: 0 } }));
+  return one;
+}
+
+/** Writes back what the call has changed in the counts. */
+export function writeCounts(db: Database, pool: Tallies): void {
+  for (const { row, deltas } of pool.pending.values()) {
+    const changes = ITEM_STATES.map((state) => deltas[state]);
+    if (changes.every((change) => change === 0)) continue;
+    db.sql(ADD_COUNTS).run(pool.id, ...row, ...changes);
+    if (changes.reduce((sum, change) => sum + change) < 0) db.sql(DROP_COUNTS).run(pool.id, ...row);
+  }
+  pool.pending.clear();
 }
 
 /** How many items of each state bear a value. */
-export function countsOf(
-  db: Database,
-  poolId: number,
-  tag: string,
-  value: string,
-): Record<ItemState, number> {
-  const [free, held, cooling, retired] = db
-    .sql(COUNTS)
-    .get<[number, number, number, number]>(poolId, tag, value) ?? [0, 0, 0, 0];
-  return { free, held, cooling, retired };
+export function countsOf(db: Database, pool: Tallies, tag: string, value: string): Record<ItemState, number> {
+  const stored = db.sql(COUNTS).get<[number, number, number, number]>(pool.id, tag, value) ?? [0, 0, 0, 0];
+  const deltas = pool.pending.get(keyOf([tag, value]))?.deltas;
+  const counts = { free: 0, held: 0, cooling: 0, retired: 0 };
+  for (const [i, state] of ITEM_STATES.entries()) counts[state] = (stored[i] ?? 0) + (deltas?.[state] ?? 0);
+  return counts;
 }
 
 /** How many items there are in each state. */
-export function allCounts(db: Database, poolId: number): Record<ItemState, number> {
-  return countsOf(db, poolId, "", "");
+export function allCounts(db: Database, pool: Tallies): Record<ItemState, number> {
+  return countsOf(db, pool, ...EVERY_ROW);
 }
 
 type Row = readonly [tag: string, value: string];
 
+const EVERY_ROW: Row = ["", ""];
+
+function keyOf([tag, value]: Row): string {
+  return `${tag}:${value}`;
+}
+
 function rowsOf(tags: ItemTags): Map<string, Row> {
-  const rows = new Map<string, Row>([["", ["", ""]]]);
+  const rows = new Map<string, Row>([[keyOf(EVERY_ROW), EVERY_ROW]]);
   for (const [name, values] of Object.entries(tags)) {
     for (const value of values) {
       const row = [JSON.stringify(name), JSON.stringify(value)] as const;
-      rows.set(row.join(":"), row);
+      rows.set(keyOf(row), row);
     }
   }
   return rows;
-}
-
-function deltas(from: ItemState | undefined, to: ItemState | undefined): number[] {
-  return ITEM_STATES.map((state) => Number(state === to) - Number(state === from));
 }
