@@ -150,6 +150,36 @@ describe.each(STORES)("on $name", ({ url }) => {
     await until(async () => expect(await ticks()).toEqual([35]));
   });
 
+  test("what passes in a pause is not made up for, also where nobody led meanwhile", async () => {
+    const { store, to, ticks } = await scheduled({ everySeconds: 10, missed: "all" });
+    await store.queues.pauseSchedule({ queue: "reports", id: "tick", paused: true });
+    to(101);
+    await store.queues.pauseSchedule({ queue: "reports", id: "tick", paused: false });
+    service(store);
+    to(105);
+    await until(async () => expect(await ticks()).toEqual([105]));
+  });
+
+  test("a full queue is not asked again and again, and no schedule keeps the others", async () => {
+    const { store, to, ticks } = await scheduled({ everySeconds: 10 });
+    const settings = { ...settingsOf(QUEUE), maxLength: 1 };
+    await store.queues.declare({ queue: "full", settings, as: "owner" });
+    const spec = await scheduleSpec(QUEUE, "tick", { everySeconds: 10, payload: { n: 1 } }, "runtime");
+    await store.queues.putSchedule({ queue: "full", spec: { ...spec, missed: "all" } });
+    // A time zone that this process does not know, as another version of Node may.
+    const strange = { ...spec, id: "strange", timing: { cron: "* * * * *", timezone: "Nowhere/Land" } };
+    await store.queues.putSchedule({ queue: "full", spec: strange });
+    service(store);
+    for (const seconds of [6, 16]) {
+      to(seconds);
+      await until(async () => expect((await ticks()).at(-1)).toBe(seconds - 1));
+    }
+    await delay(700);
+    const refused = (await store.queues.stats({ queue: "full" }))?.totals.refused ?? 0;
+    expect(refused).toBeGreaterThanOrEqual(1);
+    expect(refused).toBeLessThanOrEqual(2);
+  });
+
   test("a single time comes once and is gone", async () => {
     const { store, to, ticks } = await scheduled({ at: START + 90 * SECOND });
     service(store);

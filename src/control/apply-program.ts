@@ -14,9 +14,12 @@ export async function applyProgram(
     if (manifest.tasks === null) continue;
     const { queue } = manifest.tasks;
     const declared = manifest.schedules ?? [];
-    for (const spec of declared) await queues.putSchedule({ queue, spec });
     const { schedules } = await queues.schedules({ queue });
-    // Those made at run time are somebody else's.
+    // Those made or changed at run time are somebody else's.
+    const foreign = new Set(
+      schedules.filter(({ spec }) => spec.origin === "runtime").map(({ spec }) => spec.id),
+    );
+    for (const spec of declared) if (!foreign.has(spec.id)) await queues.putSchedule({ queue, spec });
     const gone = schedules.filter(
       ({ spec }) => spec.origin === "definition" && !declared.some(({ id }) => id === spec.id),
     );

@@ -13,7 +13,7 @@ const FORGET_TOPIC_MS = 7 * 86_400_000;
 /** Every so many sweeps topics are looked through, too. */
 const FORGET_EVERY = 30;
 
-/** Most steps of one queue's sweep. */
+/** Most steps of one queue's or pool's sweep. */
 const MOST_STEPS = 100;
 
 export interface LeaderOptions {
@@ -22,7 +22,7 @@ export interface LeaderOptions {
   candidate: string;
   /** A leader that does not renew for so long is replaced. */
   leaseMs: number;
-  /** How often what has expired is cleared from all streams and queues. */
+  /** How often what has expired is cleared from all streams, queues and pools. */
   sweepMs: number;
   log: Log;
 }
@@ -108,7 +108,7 @@ export class Leader {
   }
 
   async #sweep(): Promise<void> {
-    const { registry, streams, queues, events } = this.#options.store;
+    const { registry, streams, queues, pools, events } = this.#options.store;
     try {
       for (const stream of await streams.list()) {
         if (!this.leading) return;
@@ -119,6 +119,12 @@ export class Leader {
         for (let steps = 0, more = true; more && steps < MOST_STEPS; steps++) {
           if (!this.leading) return;
           ({ more } = await queues.sweep({ queue }));
+        }
+      }
+      for (const pool of await pools.list()) {
+        for (let steps = 0, more = true; more && steps < MOST_STEPS; steps++) {
+          if (!this.leading) return;
+          ({ more } = await pools.sweep({ pool }));
         }
       }
       await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });

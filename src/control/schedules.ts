@@ -1,4 +1,5 @@
 import { FleetError, messageOf } from "../errors.ts";
+import { backoffMs } from "../internal/backoff.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -14,6 +15,8 @@ const IDLE_REFRESH_MS = 10_000;
 /** The longest sleep: whether this process leads may have changed. */
 const LOOK_MS = 1000;
 const SHORTEST_MS = 10;
+/** A schedule whose task could not be submitted, or whose ticks cannot be told, is left alone for so long, growing. */
+const RETRY = { baseMs: 1000, capMs: 60_000, jitter: 0.2 };
 
 export interface SchedulesParts {
   store: Store;
@@ -41,6 +44,8 @@ export class Schedules {
   readonly #trouble = new Throttle(30_000);
   #known = new Map<string, QueueSchedules>();
   #listedAt = Number.NEGATIVE_INFINITY;
+  /** Schedules that failed, by queue and id: how often in a row, and until when (own time) they are left alone. */
+  readonly #failing = new Map<string, { failures: number; until: number }>();
   /** Store time minus own monotonic time. */
   #offset = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -84,11 +89,32 @@ export class Schedules {
     try {
       await this.#refresh();
       for (const entry of this.#known.values()) {
-        for (const schedule of entry.schedules) await this.#decide(entry, schedule);
+        for (const schedule of entry.schedules) await this.#tend(entry.queue, schedule);
       }
     } catch (error) {
       this.#trouble.pass(monotonicMs(), () =>
         this.#parts.log.warn("schedules could not be looked at; trying again", { error: messageOf(error) }),
+      );
+    }
+  }
+
+  /** One that cannot be told or submitted keeps none of the others. */
+  async #tend(queue: string, schedule: ScheduleRecord): Promise<void> {
+    const key = `${queue} ${schedule.spec.id}`;
+    const failing = this.#failing.get(key);
+    if (failing !== undefined && monotonicMs() < failing.until) return;
+    try {
+      await this.#decide(queue, schedule);
+      this.#failing.delete(key);
+    } catch (error) {
+      const failures = (failing?.failures ?? 0) + 1;
+      this.#failing.set(key, { failures, until: monotonicMs() + backoffMs(failures, RETRY) });
+      this.#trouble.pass(monotonicMs(), () =>
+        this.#parts.log.warn("a schedule could not be followed; trying again", {
+          queue,
+          schedule: schedule.spec.id,
+          error: messageOf(error),
+        }),
       );
     }
   }
@@ -119,7 +145,7 @@ export class Schedules {
     }
   }
 
-  async #decide({ queue }: QueueSchedules, schedule: ScheduleRecord): Promise<void> {
+  async #decide(queue: string, schedule: ScheduleRecord): Promise<void> {
     const { leading, log, store } = this.#parts;
     const { fire, upTo, skipped } = dueTicks(schedule, monotonicMs() + this.#offset);
     if (upTo === null) return;
@@ -128,18 +154,11 @@ export class Schedules {
     for (const tick of fire) {
       if (!leading()) return;
       const answer = await store.queues.submit({ queue, lists: [[taskOf(spec, tick)]] });
-      // Not decided then: it is due again in the next round.
-      if (answer.outcome === "undeclared") return;
+      // Not decided then: it is due again.
+      if (answer.outcome === "undeclared") throw new Error("its queue's settings are not in the store");
       const [result] = answer.lists;
-      if (result?.outcome === "full") {
-        this.#trouble.pass(monotonicMs(), () =>
-          log.warn("a schedule's task was refused: its queue is full; trying again", {
-            queue,
-            schedule: spec.id,
-          }),
-        );
-        return;
-      }
+      if (result?.outcome === "full")
+        throw new Error(`its task was refused: the queue is full (${result.length} of ${result.maxLength})`);
     }
     await store.queues.ticked({ queue, id: spec.id, tick: upTo, revision });
     schedule.lastTick = upTo;
@@ -151,8 +170,9 @@ export class Schedules {
   #untilNext(): number {
     const now = monotonicMs() + this.#offset;
     let least = LOOK_MS;
-    for (const { schedules } of this.#known.values()) {
+    for (const { queue, schedules } of this.#known.values()) {
       for (const { spec, since, lastTick } of schedules) {
+        if (this.#failing.has(`${queue} ${spec.id}`)) continue;
         const next = nextTick(spec.timing, Math.max(lastTick ?? since, since));
         if (next !== null) least = Math.min(least, next - now);
       }

@@ -2,16 +2,25 @@
  * When a schedule is due, and what to do about ticks that nobody fired. Pure: `now` is an argument (store time, Unix milliseconds).
  *
  * A tick's nominal time is what the schedule says, whenever it is fired; it is decided on once, and never goes back. A tick that is
- * looked at within `graceMs` is on time and fired. Older ones were missed: nobody led the fleet, or the store was away. What happens to
- * those is the schedule's own policy.
+ * looked at soon enough (`graceOf`) is on time and fired. Older ones were missed: nobody led the fleet, or the store was away. What
+ * happens to those is the schedule's own policy.
  */
 import { Cron } from "croner";
 import type { ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
 
-/** A tick so old still counts as on time: about two rounds of a leader. */
-export const GRACE_MS = 2500;
+/** A tick so old still counts as on time, however soon the next one follows: about two rounds of a leader. */
+const LEAST_GRACE_MS = 2500;
+/** The longest: what it takes to replace a leader that was lost, and a little more. */
+const MOST_GRACE_MS = 15_000;
 /** Cron ticks that are looked at of a long absence: the newest. */
 const MOST_MISSED = 1000;
+
+/** How long after its time a tick counts as on time: half the way to the next one, 2.5 to 15 s. */
+export function graceOf(timing: ScheduleSpec["timing"], tick: number): number {
+  const next = nextTick(timing, tick);
+  const half = next === null ? MOST_GRACE_MS : (next - tick) / 2;
+  return Math.min(MOST_GRACE_MS, Math.max(LEAST_GRACE_MS, half));
+}
 
 export interface Due {
   /** Nominal times to fire, oldest first. */
@@ -23,17 +32,16 @@ export interface Due {
 }
 
 /** What is due of a schedule at `now`. */
-export function dueTicks(
-  { spec, paused, since, lastTick }: ScheduleRecord,
-  now: number,
-  graceMs = GRACE_MS,
-): Due {
-  const after = Math.max(lastTick ?? Number.NEGATIVE_INFINITY, since);
+export function dueTicks({ spec, paused, since, lastTick }: ScheduleRecord, now: number): Due {
+  // A single time that had passed when the schedule was made is due all the same.
+  const from = "at" in spec.timing ? Number.NEGATIVE_INFINITY : since;
+  const after = Math.max(lastTick ?? Number.NEGATIVE_INFINITY, from);
   const { newest, count } = ticksBetween(spec.timing, after, now, Math.max(spec.missedCap, 1));
   const last = newest.at(-1);
   if (last === undefined) return { fire: [], upTo: null, skipped: 0 };
   // What falls into a pause is nobody's miss: it is decided on, and not made up for.
   if (paused) return { fire: [], upTo: last, skipped: 0 };
+  const graceMs = graceOf(spec.timing, last);
   const onTime = newest.filter((tick) => now - tick <= graceMs);
   const missed = newest.filter((tick) => now - tick > graceMs);
   const made = missed.slice(missed.length - madeUpFor(spec, missed.length));
@@ -72,7 +80,7 @@ function ticksBetween(
     const first = Math.floor((after - anchor) / everyMs) + 1;
     const last = Math.floor((until - anchor) / everyMs);
     const count = Math.max(0, last - first + 1);
-    const kept = Math.min(count, most + Math.ceil(GRACE_MS / everyMs));
+    const kept = Math.min(count, most + Math.ceil(LEAST_GRACE_MS / everyMs));
     return {
       newest: Array.from({ length: kept }, (_, index) => anchor + (last - kept + 1 + index) * everyMs),
       count,

@@ -164,7 +164,7 @@ export interface ScheduleSpec {
 export interface ScheduleRecord {
   spec: ScheduleSpec;
   paused: boolean;
-  /** Store time since which ticks count: its creation, or the last change of its timing. */
+  /** Store time since which ticks count: its creation, the last change of its timing, or its last resumption. */
   since: number;
   /** Nominal time of the last tick that was decided on (fired or skipped); null before the first. */
   lastTick: number | null;

@@ -25,7 +25,8 @@ const PUT = `INSERT INTO queue_schedules (spec, paused, since, last_tick, revisi
   removed_at = NULL`;
 const REMOVE = `UPDATE queue_schedules SET spec = NULL, removed_at = ?, revision = revision + 1
   WHERE ns = ? AND queue = ? AND id = ? AND spec IS NOT NULL`;
-const PAUSE = `UPDATE queue_schedules SET paused = ?, revision = revision + 1
+/** What passes while it is paused is nobody's miss: ticks count from the resumption. */
+const PAUSE = `UPDATE queue_schedules SET paused = ?, since = CASE WHEN ? = 1 THEN since ELSE ? END, revision = revision + 1
   WHERE ns = ? AND queue = ? AND id = ? AND paused <> ?`;
 const TICKED = `UPDATE queue_schedules SET last_tick = ? WHERE ns = ? AND queue = ? AND id = ? AND revision = ?
   AND spec IS NOT NULL AND (last_tick IS NULL OR last_tick < ?)`;
@@ -78,7 +79,7 @@ export function createQueueSchedules(parts: {
     pauseSchedule({ queue, id, paused }) {
       return writer.write(() => {
         if (present(queue, id) === undefined) return "unknown";
-        db.sql(PAUSE).run(Number(paused), ns, queue, id, Number(paused));
+        db.sql(PAUSE).run(Number(paused), Number(paused), clock(), ns, queue, id, Number(paused));
         return "done";
       });
     },

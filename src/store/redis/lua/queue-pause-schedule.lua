@@ -10,6 +10,8 @@ local stored = call("HGET", q.base .. "schedules", id)
 if not stored then return "unknown" end
 local since, was_paused, rest = string.match(stored, "^%d+ (%d+) (%d)( .*)$")
 if was_paused == paused then return "done" end
+-- What passed while it was paused is nobody's miss.
+if paused == "0" then since = q.stamp end
 call("HSET", q.base .. "schedules", id, q.new_token() .. " " .. since .. " " .. paused .. rest)
 q.close()
 return "done"
