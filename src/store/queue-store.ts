@@ -46,10 +46,11 @@ export interface QueueSettings {
  * - **Limits are exact**: never more than `concurrency` claims of a queue nor `keyConcurrency` of a key, whoever claims how fast. The
  *   claims themselves are what is counted. A key at its limit delays no other key.
  * - A task is never claimed before it is due, nor after its time to live. Whoever claims takes back what has expired first, so recovery
- *   needs no process but one that claims; `sweep` does the same where nobody claims. So does a submission, before it finds a duplicate or
- *   the queue full: what time has ended bears no key and fills no queue. All other calls see tasks as they stand: nothing is taken
- *   back, made waiting or ended by them. So a claim whose lease is over can still be settled and is renewed by `keep`, until it is
- *   taken back. A time is reached when the clock shows it: due at `dueAt`, past its time to live at `expiresAt`, expired at `leaseUntil`.
+ *   needs no process but one that claims; `sweep` does the same where nobody claims, and `keep` takes back claims. So does a submission,
+ *   before it finds a duplicate or the queue full: what time has ended bears no key and fills no queue. All other calls see tasks as
+ *   they stand: nothing is taken back, made waiting or ended by them. So a claim whose lease is over can still be settled and is renewed
+ *   by `keep`, until it is taken back. A time is reached when the clock shows it: due at `dueAt`, past its time to live at `expiresAt`,
+ *   expired at `leaseUntil`.
  * - **Duplicates.** A `dedupe.key` belongs to the task that was submitted with it last, as long as that is unfinished. While it does, `ignore`
  *   and `throttle` write nothing (`throttle` also not within `windowMs` after a submission that was one, finished or not);
  *   `replace` and `debounce` give that task the new payload and options if it is not active (id, submission time and place stay, its counters
@@ -111,7 +112,8 @@ export interface QueueStore {
 
   /**
    * Renews all claims of these holders, and tells what each holds. Called by a supervisor for its children on its beat, so code that
-   * keeps a child's event loop busy does not cost it its claims.
+   * keeps a child's event loop busy does not cost it its claims. Then takes back claims of others that have expired (as many as one step
+   * should), so what a lost worker held is found within a beat of any worker, also where nobody looks for tasks.
    */
   keep(args: { queue: string; holders: readonly string[]; leaseMs: number }): Promise<KeepResult>;
 

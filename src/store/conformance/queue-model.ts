@@ -142,16 +142,21 @@ export class QueueModel {
     if (this.#bearers.get(key) === task.id) this.#bearers.delete(key);
   }
 
-  /** What a step does about the time that has passed. */
-  pass(): { reclaimed: number; expired: number } {
+  reclaim(): number {
     const lost = this.in("active").filter(({ leaseUntil }) => (leaseUntil ?? 0) <= this.now);
     for (const task of lost) this.#end(task, { outcome: "crashed", error: "" });
+    return lost.length;
+  }
+
+  /** What a step does about the time that has passed. */
+  pass(): { reclaimed: number; expired: number } {
+    const reclaimed = this.reclaim();
     for (const task of this.in("scheduled")) if (task.dueAt <= this.now) task.state = "waiting";
     const over = this.in("waiting").filter(
       ({ expiresAt, started }) => !started && expiresAt !== null && expiresAt <= this.now,
     );
     for (const task of over) this.#finish(task, "failed", "expired");
-    return { reclaimed: lost.length, expired: over.length };
+    return { reclaimed, expired: over.length };
   }
 
   forget(): number {

@@ -127,6 +127,7 @@ async function keep({ q, model, claims }: Walk, holder: string): Promise<void> {
   const answer = await q.store.queues.keep({ queue, holders: [holder], leaseMs: LEASE_MS });
   const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
   expect(answer.held.map((held) => held.toSorted(byId))).toEqual([model.keep(holder).toSorted(byId)]);
+  model.row.step(() => model.reclaim());
   checkReady(model, answer);
   for (const { token } of claims.slice(-1)) expect(BigInt(answer.at)).toBeGreaterThan(BigInt(token));
 }

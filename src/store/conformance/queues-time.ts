@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
+import { HandClock, range, siteCase, type StoreHarness, until } from "./harness.ts";
 import {
   completed,
   crashed,
@@ -193,5 +193,39 @@ export function queueTime(harness: StoreHarness): void {
     expect(await q.claimIds("h3", 9)).toEqual(["c", "d"]);
     expect(await q.keep("h2")).toEqual([[]]);
     expect(await q.state("a")).toBe("cancelled");
+  });
+
+  siteCase(harness, "keep takes back what the leases of others have left", async (site) => {
+    const clock = new HandClock();
+    const [store, other] = await Promise.all([site.open(clock.options), site.open(clock.options)]);
+    const q = await declaredQueue(store, { crashLimit: 2 });
+    let hints = 0;
+    const watch = other.queues.watch({ queue: "q" }, { onReady: () => hints++ });
+    await watch.ready;
+    const keep = () => store.queues.keep({ queue: "q", holders: ["idle"], leaseMs: LEASE_MS });
+    await q.submit(...tasks(["a", "b", "c"]));
+    await q.claim("lost", 2);
+    await q.claim("idle", 1);
+    clock.advance(LEASE_MS - 1);
+    expect(await keep()).toMatchObject({ ready: 0 });
+    expect(await q.counts()).toEqual({ active: 3 });
+    hints = 0;
+    clock.advance(1);
+    // Also where it holds nothing itself.
+    expect(await store.queues.keep({ queue: "q", holders: [], leaseMs: LEASE_MS })).toMatchObject({
+      ready: 2,
+    });
+    await until("the others hear of it", () => hints > 0);
+    expect(await q.counts()).toEqual({ active: 1, waiting: 2 });
+    expect(await q.get("a")).toMatchObject({ state: "waiting", crashes: 1, error: expect.any(String) });
+    // Its own claims are renewed first, also where they had ended.
+    await q.claim("lost", 2);
+    clock.advance(2 * LEASE_MS);
+    const kept = await keep();
+    expect(kept.held).toMatchObject([[{ id: "c" }]]);
+    expect(kept.ready).toBe(0);
+    expect(await q.counts()).toEqual({ active: 1, failed: 2 });
+    expect((await q.stats()).reasons).toEqual({ poison: 2 });
+    await watch.close();
   });
 }

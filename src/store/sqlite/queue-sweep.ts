@@ -49,6 +49,15 @@ export function tidy(db: Database, queue: OpenQueue): { reclaimed: number; due: 
   return { reclaimed: each(EXPIRED, reclaim), due: each(DUE, makeWaiting), expired: each(OVER, expire) };
 }
 
+/** Takes back claims that have expired, up to {@link AT_ONCE}. */
+export function reclaimExpired(db: Database, queue: OpenQueue): void {
+  for (const task of selectTasks(db, EXPIRED, queue.id, queue.now)) reclaim(db, queue, task);
+}
+
+export function hasExpired(db: Database, queue: OpenQueue): boolean {
+  return db.sql(FIRST_EXPIRED).get(queue.id, queue.now) !== undefined;
+}
+
 /** The same for one task. */
 export function tidyTask(db: Database, queue: OpenQueue, task: Task): void {
   const past = (time: number | null) => time !== null && time <= queue.now;
@@ -62,7 +71,7 @@ export function isTidy(db: Database, queue: OpenQueue): boolean {
   const dueAt = nextDueAt(db, queue);
   return (
     (dueAt === null || dueAt > queue.now) &&
-    db.sql(FIRST_EXPIRED).get(queue.id, queue.now) === undefined &&
+    !hasExpired(db, queue) &&
     db.sql(FIRST_OVER).get(queue.id, queue.now) === undefined
   );
 }

@@ -6,7 +6,7 @@ import { claimTasks } from "./queue-claims.ts";
 import { heldBy, lose, renew } from "./queue-holders.ts";
 import { settle } from "./queue-settle.ts";
 import type { QueueSteps } from "./queue-steps.ts";
-import { AT_ONCE, isTidy, nextDueAt, tidy } from "./queue-sweep.ts";
+import { AT_ONCE, hasExpired, isTidy, nextDueAt, reclaimExpired, tidy } from "./queue-sweep.ts";
 import type { Writer } from "./writer.ts";
 
 type TurnArgs = Parameters<QueueStore["turn"]>[0];
@@ -58,13 +58,15 @@ export function createQueueTurns(parts: {
       };
       const renewed = (queue: OpenQueue) => {
         renew(db, queue, holders, leaseMs);
+        reclaimExpired(db, queue);
         return answer(queue);
       };
       const nothing = () => ({ held: holders.map(() => []), at: String(book.tokenBound(name)), ...NO_TASKS });
       return writer.write(() => steps.change(name, renewed, nothing), {
         shortcut() {
-          const found = steps.look(name, answer, nothing);
-          return found.held.some((claims) => claims.length > 0) ? undefined : found;
+          const idle = (queue: OpenQueue) => (hasExpired(db, queue) ? undefined : answer(queue));
+          const found = steps.look(name, idle, nothing);
+          return found?.held.every((claims) => claims.length === 0) === true ? found : undefined;
         },
       });
     },

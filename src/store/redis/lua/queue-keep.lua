@@ -1,4 +1,4 @@
--- Renews all claims of holders and tells what each holds.
+-- Renews all claims of holders and tells what each holds; then takes back claims of others that have expired.
 -- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, leaseMs, holders...
@@ -30,5 +30,7 @@ for i = 4, #ARGV do
   held[#held + 1] = keep(ARGV[i])
   q.wait_longer(ARGV[i], tonumber(ARGV[3]))
 end
+q.reclaim()
+q.reseat()
 local at = q.new_token()
 return { q.declared and "" or "undeclared", at, q.close(), q.next_due(), held }
