@@ -1,5 +1,6 @@
 import { applyProgram } from "../control/apply-program.ts";
 import { Leader } from "../control/leader.ts";
+import { Refills } from "../control/refills.ts";
 import { Schedules } from "../control/schedules.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
@@ -36,6 +37,7 @@ export class StoreSide {
   readonly #parts: StoreSideParts;
   readonly #leader: Leader;
   readonly #schedules: Schedules;
+  readonly #refills: Refills;
   readonly #selfCheck: SelfCheck;
   readonly #trouble = new Throttle(10_000, 60_000);
   /** The latest that the store has told. */
@@ -60,6 +62,7 @@ export class StoreSide {
       log,
     });
     this.#schedules = new Schedules({ store, leading: () => this.#leader.leading, log });
+    this.#refills = new Refills({ store, leading: () => this.#leader.leading, log });
     this.#selfCheck = new SelfCheck({
       store,
       workerId: member.id,
@@ -75,6 +78,7 @@ export class StoreSide {
     this.#listen();
     this.#selfCheck.start();
     this.#schedules.start();
+    this.#refills.start();
     void this.tick();
   }
 
@@ -83,7 +87,7 @@ export class StoreSide {
     this.#stopped = true;
     clearInterval(this.#timer);
     try {
-      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop()]);
+      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop(), this.#refills.stop()]);
       await this.#leader.resign();
       await this.#parts.books.member.leave();
       await this.#watch?.close();
