@@ -67,10 +67,10 @@ describe.each(PLACES)("on $name", ({ at }) => {
   type Site = Awaited<ReturnType<typeof setUp>>;
 
   /** Does as a batch automation would, until it is told to end. */
-  function harvester({ pool, turn }: Site, work: (task: ClaimedTask) => Promise<void>): () => Promise<void> {
-    let over = false;
+  function harvester({ turn }: Site, work: (task: ClaimedTask) => Promise<void>): () => Promise<void> {
+    const over = new AbortController();
     const running = (async () => {
-      while (!over) {
+      while (!over.signal.aborted) {
         const { tasks } = await turn([], 10);
         for (const task of tasks) {
           await work(task);
@@ -80,7 +80,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
       }
     })();
     return async () => {
-      over = true;
+      over.abort();
       await running;
     };
   }
@@ -173,7 +173,6 @@ describe.each(PLACES)("on $name", ({ at }) => {
   });
 
   it("refuses a payload that the queue would not take, with the claim", async () => {
-    const { pool } = await setUp();
     const wrong = definePool("wrong", {
       payload: z.string(),
       refill: { below: 1, submit: HARVEST, payload: () => ({ site: 5 as unknown as string }) },
