@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   FLEET_TASK_CANCELLED: "The task whose result was asked for was cancelled.",
   FLEET_TASK_PENDING: "The task has not ended within the time that was waited for it.",
   FLEET_TASK_UNKNOWN: "There is no such task, or it is not kept any more.",
+  FLEET_COUNTER_OVERFLOW: "A counter would leave the range of exact whole numbers.",
   FLEET_WORKER_ID_TAKEN: "A live worker bears this id already.",
   FLEET_PROJECT_INVALID: "The project's files cannot be found, compiled or loaded.",
   FLEET_USAGE: "A command was called with wrong arguments.",

@@ -7,6 +7,9 @@ import type { Events } from "../primitives/events.ts";
 import type { PoolHandle } from "../primitives/pool.ts";
 import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
 import type { SubmitOptions } from "../primitives/queue-options.ts";
+import type { Counter, CounterOptions } from "../primitives/counter.ts";
+import type { LockLease, LockOptions } from "../primitives/lock.ts";
+import type { RateLimit, RateLimitOptions } from "../primitives/rate-limit.ts";
 import type { ConsumerStream } from "../primitives/stream.ts";
 import type { PushOptions } from "../primitives/stream-emitter.ts";
 
@@ -89,6 +92,15 @@ export interface Context<Config = unknown, Output = unknown, State = unknown, St
   ): Promise<InferOutput<R>>;
   /** A pool. What is still held when the run (or the task) ends is released. */
   pool<P extends Schema, T extends Schema>(this: void, contract: PoolContract<P, T>): PoolHandle<P, T>;
+  /**
+   * A lock that all automations and hosts share. Null where somebody else has it for longer than it was waited for, or where the run (or the
+   * task) is to end meanwhile. What is still held when the run (or the task) ends is released.
+   */
+  lock(this: void, name: string, options?: LockOptions): Promise<LockLease | null>;
+  /** A number that all automations and hosts share. */
+  counter(this: void, name: string, options?: CounterOptions): Counter;
+  /** A rate that all automations and hosts share. */
+  rateLimit(this: void, name: string, options: RateLimitOptions): RateLimit;
   readonly events: Events;
   /** Turns until the slot is to end; each turn counts as an iteration. */
   loop(this: void, options?: LoopOptions): AsyncIterable<Turn>;

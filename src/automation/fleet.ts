@@ -13,6 +13,10 @@ import type { PoolHandle } from "../primitives/pool.ts";
 import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.ts";
 import type { SubmitOptions } from "../primitives/queue-options.ts";
 import { Queues } from "../primitives/queues.ts";
+import type { Counter, CounterOptions } from "../primitives/counter.ts";
+import type { LockLease, LockOptions } from "../primitives/lock.ts";
+import type { RateLimit, RateLimitOptions } from "../primitives/rate-limit.ts";
+import { SharedState } from "../primitives/shared-state.ts";
 import type { StreamHandle } from "../primitives/stream.ts";
 import { Streams } from "../primitives/streams.ts";
 import { openStore } from "../store/open.ts";
@@ -48,6 +52,10 @@ export interface Fleet extends AsyncDisposable {
     options?: CallOptions,
   ): Promise<InferOutput<R>>;
   pool<P extends Schema, T extends Schema>(contract: PoolContract<P, T>): PoolHandle<P, T>;
+  /** A lock that all automations and hosts share; null where somebody else has it for longer than it was waited for. */
+  lock(name: string, options?: LockOptions): Promise<LockLease | null>;
+  counter(name: string, options?: CounterOptions): Counter;
+  rateLimit(name: string, options: RateLimitOptions): RateLimit;
   readonly events: Events;
   /** Waits until everything accepted is in the store, ends all waiting and subscriptions, releases what is held, closes the connection. Idempotent. */
   close(): Promise<void>;
@@ -91,11 +99,12 @@ export function fleetOn(
   const streams = new Streams(store, { log });
   const queues = new Queues(store, { log });
   const pools = new Pools(store, { log, by: source });
+  const shared = new SharedState(store, { log, by: source });
   const over = new AbortController();
   let closed: Promise<void> | undefined;
   const close = () =>
     (closed ??= (async () => {
-      await Promise.all([streams.close(), queues.close(), pools.close()]);
+      await Promise.all([streams.close(), queues.close(), pools.close(), shared.close()]);
       over.abort();
       await store.close();
     })());
@@ -105,6 +114,9 @@ export function fleetOn(
     submit: async (contract, payload, options) => queues.handle(contract).submit(payload, options),
     call: async (contract, payload, options) => queues.handle(contract).call(payload, options),
     pool: (contract) => pools.handle(contract),
+    lock: (name, options) => shared.lock(name, options),
+    counter: (name, options) => shared.counter(name, options),
+    rateLimit: (name, options) => shared.rateLimit(name, options),
     events: eventBus({ store: store.events, source, signal: over.signal, log }),
     close,
     [Symbol.asyncDispose]: close,

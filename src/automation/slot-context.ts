@@ -7,6 +7,7 @@ import type { LeaseBook } from "../primitives/lease-book.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
 import type { Queues } from "../primitives/queues.ts";
+import type { SharedState } from "../primitives/shared-state.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { Subscription } from "../primitives/subscription.ts";
 import { slotKey } from "../protocol/spec.ts";
@@ -31,6 +32,8 @@ export interface SlotContextParts {
   streams: Streams;
   queues: Queues;
   pools: Pools;
+  /** Locks, counters, rate limits. */
+  shared: SharedState;
   /** What this run (or this task) holds. */
   leases: LeaseBook;
   signal: AbortSignal;
@@ -47,7 +50,7 @@ const ENDED_MS = 10;
 
 /** Puts together what user code of one run of one slot gets. */
 export function slotContext(parts: SlotContextParts): Context {
-  const { automation, slotId, store, streams, queues, pools, signal, activity, fence, log } = parts;
+  const { automation, slotId, store, streams, queues, pools, shared, signal, activity, fence, log } = parts;
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
@@ -59,6 +62,8 @@ export function slotContext(parts: SlotContextParts): Context {
     activity.progress();
     return result;
   };
+  const by = `${slotKey(slot)} on ${parts.worker}`;
+  const use = { signal, activity, fence, log, leases: parts.leases, by };
   return {
     automation: automation.name,
     slotId,
@@ -80,15 +85,10 @@ export function slotContext(parts: SlotContextParts): Context {
       queues.handle(contract, { signal, activity, fence }).submit(payload, options),
     call: (contract, payload, options) =>
       queues.handle(contract, { signal, activity, fence }).call(payload, options),
-    pool: (contract) =>
-      pools.handle(contract, {
-        signal,
-        activity,
-        fence,
-        log,
-        leases: parts.leases,
-        by: `${slotKey(slot)} on ${parts.worker}`,
-      }),
+    pool: (contract) => pools.handle(contract, use),
+    lock: (name, options) => shared.lock(name, options, use),
+    counter: (name, options) => shared.counter(name, options, use),
+    rateLimit: (name, options) => shared.rateLimit(name, options, use),
     events: {
       publish: (topic, payload) => effect(() => bus.publish(topic, payload)),
       subscribe: (topic, options) => listening(bus.subscribe(topic, options), activity),

@@ -3,6 +3,7 @@ import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
 import { Pools } from "../primitives/pools.ts";
 import { Queues } from "../primitives/queues.ts";
+import { SharedState } from "../primitives/shared-state.ts";
 import { Streams } from "../primitives/streams.ts";
 import type { FromHost, SlotTask, ToHost } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
@@ -49,6 +50,7 @@ export class SlotHost {
   readonly #streams: Streams;
   readonly #queues: Queues;
   readonly #pools: Pools;
+  readonly #shared: SharedState;
   readonly #desk: TaskDesk | undefined;
   readonly #runs = new Map<number, SlotRun>();
   readonly #timers: ReturnType<typeof setInterval>[];
@@ -65,6 +67,7 @@ export class SlotHost {
     this.#streams = new Streams(parts.store, { log: this.#log({}), fence: (slotId) => this.#fence(slotId) });
     this.#queues = new Queues(parts.store, { log: this.#log({}) });
     this.#pools = new Pools(parts.store, { log: this.#log({}), holder: parts.holder });
+    this.#shared = new SharedState(parts.store, { log: this.#log({}), holder: parts.holder });
     this.#desk = this.#deskOf(parts);
     this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
     for (const timer of this.#timers) timer.unref();
@@ -113,6 +116,7 @@ export class SlotHost {
       streams: this.#streams,
       queues: this.#queues,
       pools: this.#pools,
+      shared: this.#shared,
       desk: this.#desk,
       log: this.#log({ slot: slotId }),
       onRunning: () => say({ type: "running", slotId }),
@@ -208,7 +212,7 @@ export class SlotHost {
     for (const timer of this.#timers) clearInterval(timer);
     this.#vitals.stop();
     await Promise.all([this.#streams.close(), this.#desk?.close()]);
-    await Promise.all([this.#queues.close(), this.#pools.close()]);
+    await Promise.all([this.#queues.close(), this.#pools.close(), this.#shared.close()]);
     this.#parts.onClosed();
   }
 

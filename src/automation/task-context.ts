@@ -91,6 +91,15 @@ export class TaskContext implements Context {
   get pool(): Context["pool"] {
     return this.#waiting.pool;
   }
+  get lock(): Context["lock"] {
+    return this.#waiting.lock;
+  }
+  get counter(): Context["counter"] {
+    return this.#waiting.counter;
+  }
+  get rateLimit(): Context["rateLimit"] {
+    return this.#waiting.rateLimit;
+  }
   get events(): Context["events"] {
     return this.#waiting.events;
   }

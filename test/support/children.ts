@@ -8,7 +8,14 @@ import { fileURLToPath } from "node:url";
 import { transform } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const FOLDERS = ["src/store", "src/internal", "src/protocol", "src/contracts", "test/support/children"];
+const FOLDERS = [
+  "src/store",
+  "src/internal",
+  "src/protocol",
+  "src/contracts",
+  "src/primitives",
+  "test/support/children",
+];
 
 export interface Children {
   /** Starts `children/<script>.ts` and hands it `input`. */
