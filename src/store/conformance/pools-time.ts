@@ -55,7 +55,7 @@ export function poolTime(harness: StoreHarness): void {
       expect(await pool.count()).toEqual({ held: 4, retired: 1 });
       expect(await pool.put(item("held"))).toEqual(["exists"]);
       await pool.change(retires, { do: "retire", note: "" });
-      await pool.release(held);
+      expect(await pool.change(held, { do: "release" })).toEqual({ outcome: "done", until: null, score: 0 });
       clock.advance(HOLD_MS);
       await pool.sweep();
       expect(await pool.count()).toEqual({ free: 1, retired: 2 });

@@ -2,10 +2,8 @@ import { expect } from "vitest";
 import type { ItemTags } from "../../protocol/pool.ts";
 import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
 import { declaredPool, item } from "./pool-driver.ts";
+import { matches } from "./pool-model-item.ts";
 import { randomOf } from "./pool-random.ts";
-
-const matches = (tags: ItemTags, where: ItemTags) =>
-  Object.entries(where).every(([name, values]) => values.some((value) => tags[name]?.includes(value)));
 
 export function poolWhere(harness: StoreHarness): void {
   siteCase(harness, "where: one value, one of several, several tags, tags not named", async ({ open }) => {
@@ -84,7 +82,7 @@ export function poolWhere(harness: StoreHarness): void {
     const held = new Set<string>();
     for (const _ of range(0, 120)) {
       const where = tagged(3);
-      const found = all.filter(({ tags }) => matches(tags, where)).map(({ id }) => id);
+      const found = all.filter(({ tags }) => matches({ tags }, where)).map(({ id }) => id);
       const free = found.filter((id) => !held.has(id));
       expect(await pool.count(where)).toEqual({
         ...(free.length > 0 ? { free: free.length } : {}),

@@ -7,7 +7,9 @@ import { poolLeases } from "./pools-leases.ts";
 import { poolLife } from "./pools-life.ts";
 import { poolLines } from "./pools-lines.ts";
 import { poolListing } from "./pools-listing.ts";
+import { poolModel } from "./pools-model.ts";
 import { poolOrder } from "./pools-order.ts";
+import { poolRace } from "./pools-race.ts";
 import { poolTime } from "./pools-time.ts";
 import { poolWatch } from "./pools-watch.ts";
 import { poolWhere } from "./pools-where.ts";
@@ -43,6 +45,10 @@ export function poolConformance(harness: StoreHarness): void {
   });
   describe("pools: pages, counts and refills", () => {
     poolListing(harness);
+  });
+  describe("pools: random operations against a model", () => {
+    poolModel(harness);
+    poolRace(harness);
   });
   describe("pools: hints", () => {
     poolWatch(harness);
