@@ -68,7 +68,7 @@ export interface LockKeys {
  * As with queues, scripts put a pool's names together. An item's *number* is its place in the order in which all were put, its *mark* its
  * score in the sets that it is in; see `pool.lua`.
  *
- * - `meta` HASH: settings; `seq`, `token`, the last of each; `due`, before which time ends nothing; `n:<total>`, what only grows.
+ * - `meta` HASH: settings; `head`, see `pool.lua`; `renewing`, see `pool-renew.lua`.
  * - `ids` HASH id -> number. `items` HASH number -> what was put; `large` HASH number -> its payload where that is long.
  * - `all`, `tag:<name>=<value>` ZSETs of numbers by mark: all items, and those that bear the value (both in URI encoding).
  * - `used` HASH number -> uses, score, last release. `claims` HASH number -> who holds it. `gone` HASH number -> why it is retired.

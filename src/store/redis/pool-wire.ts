@@ -145,6 +145,7 @@ const TOTALS = ["put", "claimed", "released", "expired", "retired", "removed", "
 
 export function statsOf([flat, counts, waiting]: Exclude<StatsReply, []>): PoolStats {
   const meta = Object.fromEntries(pairs(flat));
+  const totals = (meta["head"] as string).split(" ").slice(-TOTALS.length);
   return {
     settings: settingsOf(SETTING_NAMES.map((name) => meta[name] as string)),
     counts: countsOf(counts),
@@ -154,9 +155,7 @@ export function statsOf([flat, counts, waiting]: Exclude<StatsReply, []>): PoolS
       n: Number(n),
       since: Number(since),
     })),
-    totals: Object.fromEntries(
-      TOTALS.map((name) => [name, Number(meta[`n:${name}`] ?? 0)]),
-    ) as PoolStats["totals"],
+    totals: Object.fromEntries(TOTALS.map((name, i) => [name, Number(totals[i])])) as PoolStats["totals"],
   };
 }
 

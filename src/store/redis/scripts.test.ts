@@ -9,6 +9,7 @@ const PRELUDES = [
   "pool",
   "pool-ends",
   "pool-find",
+  "pool-hold",
   "pool-line",
   "pool-pick",
   "pool-record",

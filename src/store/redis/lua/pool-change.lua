@@ -1,5 +1,5 @@
 -- One change of a claimed item by its holder.
--- USES clock, pool, pool-ends
+-- USES clock, pool, pool-hold, pool-ends
 -- KEYS base
 -- ARGV clock, fleet, id, token, what, value, tags, tagsJson
 -- ->   {"lease-lost"} | {"done", until or "", score}
@@ -13,38 +13,36 @@ local claim = number and p.read_claim(number)
 if not claim or claim.token ~= ARGV[4] or claim.till <= p.now then return { "lease-lost" } end
 local item = p.read(number)
 
-if what == "release" or what == "cool" then
-  p.count("n:released", 1)
-  local score = p.release(number, item, claim, p.now, p.place(), what == "cool" and tonumber(value) or nil)
+if what == "release" or what == "cool" or what == "retire" then
+  p.know_ends()
+  p.count("released", 1)
+  if what == "retire" then
+    p.drop_claim(number, claim, p.now, p.place())
+    p.retire(number, item, "asked", value, p.now)
+  else
+    p.release(number, item, claim, p.now, p.place(), tonumber(value))
+  end
   p.close()
-  return { "done", "", score }
-end
-if what == "retire" then
-  p.count("n:released", 1)
-  local _, score = p.drop_claim(number, claim, p.now, p.place())
-  p.retire(number, item, "asked", value, p.now)
-  p.close()
-  return { "done", "", score }
+  return { "done", "", claim.score }
 end
 
-local uses, score, last, place = p.used(number)
 if what == "extend" then
   claim.till = math.max(claim.till, p.now + tonumber(value))
   p.write_claim(number, claim)
-  p.mark(number, item.tags, p.held_mark(item, uses, claim.till))
+  p.mark(number, item.tags, p.held_mark(item, claim.uses, claim.till))
   p.wake(claim.till)
 elseif what == "report" then
-  score = score + tonumber(value)
-  p.set_used(number, uses, score, last, place)
+  claim.score = claim.score + tonumber(value)
+  p.write_claim(number, claim)
 elseif what == "update" then
   local payload = value ~= "" and string.sub(value, 2) or p.payload(number, item)
   if tags ~= "" and string.sub(tags, 2) ~= item.tags then
     p.unmark(number, item.tags)
     item.tags = string.sub(tags, 2)
-    p.mark(number, item.tags, p.held_mark(item, uses, claim.till))
+    p.mark(number, item.tags, p.held_mark(item, claim.uses, claim.till))
   end
   if json ~= "" then item.json = string.sub(json, 2) end
   p.write(number, item, payload)
 end
 p.close()
-return { "done", claim.till, score }
+return { "done", claim.till, claim.score }

@@ -1,5 +1,5 @@
 -- Claims items for a holder: as many as are asked for, or none.
--- USES clock, pool, pool-ends, pool-settle, pool-find, pool-pick, pool-line
+-- USES clock, pool, pool-hold, pool-ends, pool-line, pool-settle, pool-find, pool-pick
 -- KEYS base
 -- ARGV clock, fleet, where, n, holdMs, auto, request, holder, by, patienceMs, seed
 -- ->   {"undeclared"} | {"claimed", now, items} | {"none", now, position in line or "", when one is free at the latest or ""}
@@ -10,18 +10,19 @@ p.open(KEYS[1], now_us(), ARGV[2])
 if not p.declared then return { "undeclared" } end
 local now = format("%d", p.now)
 
-local function told(number, item, claim, uses, score)
-  return { item.id, p.payload(number, item), item.json, claim.token, uses, score, claim.till }
+local function told(number, item, claim)
+  return { item.id, p.payload(number, item), item.json, claim.token, claim.uses, claim.score, claim.till }
 end
 
-p.settle(100 + n)
+local groups = p.groups_of(where)
+p.settle(100 + n, groups[1].sets)
 -- A repeat is answered with the claims that the first call got, as long as they hold.
 local granted = call("HGET", p.base .. "requests", request)
 if granted then
   local items = {}
   for number in string.gmatch(granted, "%d+") do
-    local claim, uses, score = p.read_claim(number), p.used(number)
-    if claim.till > p.now then items[#items + 1] = told(number, p.read(number), claim, uses, score) end
+    local claim = p.read_claim(number)
+    if claim.till > p.now then items[#items + 1] = told(number, p.read(number), claim) end
   end
   if #items > 0 then
     p.close()
@@ -29,27 +30,16 @@ if granted then
   end
 end
 
-local groups = p.groups_of(where)
--- So much is over that it is not all settled: what matters here is.
-if p.more then
-  for _, set in ipairs(groups[1].sets) do
-    p.release_expired(set, 100 + n)
-    p.wake_up(set, 100 + n)
-  end
-end
-
 local function take(number, item)
-  local uses, score, last, place = p.used(number)
-  uses = uses + 1
+  local uses, score = p.used(number)
   local claim = {
     token = format("%d", p.next()), till = p.now + hold, since = p.now, hold = hold, auto = ARGV[6],
-    holder = holder, request = request, by = ARGV[9],
+    uses = uses + 1, score = score, holder = holder, request = request, by = ARGV[9],
   }
   p.write_claim(number, claim)
-  p.set_used(number, uses, score, last, place or 0)
-  p.mark(number, item.tags, p.held_mark(item, uses, claim.till))
+  p.mark(number, item.tags, p.held_mark(item, claim.uses, claim.till))
   call("SADD", p.base .. "holder:" .. holder, number)
-  return told(number, item, claim, uses, score)
+  return told(number, item, claim)
 end
 
 local first = p.first_in_line(where)
@@ -63,7 +53,7 @@ if #found == n then
   if n > 0 then
     call("HSET", p.base .. "requests", request, table.concat(numbers, " "))
     p.wake(p.now + hold)
-    p.count("n:claimed", n)
+    p.count("claimed", n)
   end
   if first == request then p.step_out(request, p.read_waiter(request)) end
   p.close()

@@ -10,9 +10,13 @@ local names = {}
 for i = 4, #ARGV, 2 do names[#names + 1] = ARGV[i] end
 if ARGV[3] == "owner" or not p.declared then
   call("HSET", p.meta, unpack(ARGV, 4))
-  local strategy, max_age = unpack(call("HMGET", p.meta, "strategy", "maxAgeMs"))
-  local reordered = (strategy == "fifo") ~= (p.strategy == "fifo")
-  if p.seq > 0 and (reordered or tonumber(max_age) ~= p.max_age) then call("HSET", p.meta, "renewing", "0") end
+  local was_fifo, max_age = p.strategy == "fifo", p.max_age
+  local kept = call("HMGET", p.meta, "strategy", "maxUses", "maxAgeMs", "cooldownMs", "retireAtScore")
+  p.declared, p.strategy, p.bad_score = true, kept[1], tonumber(kept[5])
+  p.max_uses, p.max_age, p.cooldown = tonumber(kept[2]), tonumber(kept[3]), tonumber(kept[4])
+  if p.seq > 0 and ((p.strategy == "fifo") ~= was_fifo or p.max_age ~= max_age) then
+    call("HSET", p.meta, "renewing", "0")
+  end
 end
 p.close()
 return { call("HMGET", p.meta, unpack(names)), call("HEXISTS", p.meta, "renewing") }

@@ -1,141 +1,108 @@
 -- How claims and items end.
 
--- `<token> <until> <since> <holdMs> <1 where it extends itself> <lengths of holder and request> <these two><by>`
-function p.write_claim(number, claim)
-  local head = format(
-    "%s %d %d %d %s %d %d ",
-    claim.token, claim.till, claim.since, claim.hold, claim.auto, #claim.holder, #claim.request
-  )
-  call("HSET", p.base .. "claims", number, head .. claim.holder .. claim.request .. claim.by)
-end
+-- To be called before any of these is. They are made then and not before, as that takes time and few claims need them.
+function p.know_ends()
+  if p.release then return end
 
-function p.read_claim(number)
-  local text = call("HGET", p.base .. "claims", number)
-  if not text then return nil end
-  local token, till, since, hold, auto, holder, request, at =
-    string.match(text, "^(%d+) (%d+) (%d+) (%d+) (%d) (%d+) (%d+) ()")
-  local to_request = at + tonumber(holder)
-  local to_by = to_request + tonumber(request)
-  return {
-    token = token,
-    till = tonumber(till),
-    since = tonumber(since),
-    hold = tonumber(hold),
-    auto = auto,
-    holder = string.sub(text, at, to_request - 1),
-    request = string.sub(text, to_request, to_by - 1),
-    by = string.sub(text, to_by),
-  }
-end
-
--- The mark of an item that is held until then.
-function p.held_mark(item, uses, till)
-  local ends = p.end_of(item)
-  if p.max_uses > 0 and uses >= p.max_uses or ends > 0 and ends <= till then return p.LAST + till end
-  return p.HELD + till
-end
-
--- The request that got this claim has one less.
-function p.forget_granted(number, request)
-  local left = {}
-  for other in string.gmatch(call("HGET", p.base .. "requests", request) or "", "%d+") do
-    if other ~= number then left[#left + 1] = other end
+  -- The request that got this claim has one less.
+  function p.forget_granted(number, request)
+    local left = {}
+    for other in string.gmatch(call("HGET", p.base .. "requests", request) or "", "%d+") do
+      if other ~= number then left[#left + 1] = other end
+    end
+    if #left > 0 then
+      call("HSET", p.base .. "requests", request, table.concat(left, " "))
+    else
+      call("HDEL", p.base .. "requests", request)
+    end
   end
-  if #left > 0 then
-    call("HSET", p.base .. "requests", request, table.concat(left, " "))
-  else
-    call("HDEL", p.base .. "requests", request)
-  end
-end
 
--- The item stays, for people to look at.
-function p.retire(number, item, reason, note, at)
-  call("ZREM", p.base .. "ends", number)
-  p.mark(number, item.tags, p.RETIRED + at)
-  call("HSET", p.base .. "gone", number, reason .. " " .. format("%d", at) .. " " .. note)
-  p.count("n:retired", 1)
-end
-
--- Nothing of the item stays.
-function p.erase(number, item)
-  p.unmark(number, item.tags)
-  call("ZREM", p.base .. "ends", number)
-  call("HDEL", p.items, number)
-  call("HDEL", p.ids, item.id)
-  call("HDEL", p.base .. "used", number)
-  call("HDEL", p.base .. "gone", number)
-  if item.large then call("HDEL", p.base .. "large", number) end
-  local block = format("%d", math.floor(tonumber(number) / p.BLOCK))
-  if call("HINCRBY", p.base .. "sizes", block, "-1") <= 0 then
-    call("HDEL", p.base .. "sizes", block)
-    call("ZREM", p.base .. "blocks", block)
+  -- The item stays, for people to look at.
+  function p.retire(number, item, reason, note, at)
+    call("ZREM", p.base .. "ends", number)
+    p.mark(number, item.tags, p.RETIRED + at)
+    call("HSET", p.base .. "gone", number, reason .. " " .. format("%d", at) .. " " .. note)
+    p.count("retired", 1)
   end
-end
 
-function p.expire(number, item)
-  p.erase(number, item)
-  p.count("n:expired", 1)
-end
+  -- Nothing of the item stays.
+  function p.erase(number, item)
+    p.unmark(number, item.tags)
+    call("ZREM", p.base .. "ends", number)
+    call("HDEL", p.items, number)
+    call("HDEL", p.ids, item.id)
+    call("HDEL", p.base .. "used", number)
+    call("HDEL", p.base .. "gone", number)
+    if item.large then call("HDEL", p.base .. "large", number) end
+    local block = format("%d", math.floor(tonumber(number) / p.BLOCK))
+    if call("HINCRBY", p.base .. "sizes", block, "-1") <= 0 then
+      call("HDEL", p.base .. "sizes", block)
+      call("ZREM", p.base .. "blocks", block)
+    end
+  end
 
--- The claim is over; where the item goes is the caller's. `at`: when, `place`: the item's new place in order.
-function p.drop_claim(number, claim, at, place)
-  call("HDEL", p.base .. "claims", number)
-  call("SREM", p.base .. "holder:" .. claim.holder, number)
-  p.forget_granted(number, claim.request)
-  local uses, score = p.used(number)
-  p.set_used(number, uses, score, format("%d", at), place)
-  return uses, score
-end
+  function p.expire(number, item)
+    p.erase(number, item)
+    p.count("expired", 1)
+  end
 
--- Ends a claim as a release at `at`, after which the item rests for the pool's time, or `rest` where that is longer. Answers its score.
-function p.release(number, item, claim, at, place, rest)
-  local uses, score = p.drop_claim(number, claim, at, place)
-  if item.expires > 0 and item.expires <= at then
-    p.expire(number, item)
-    return score
+  -- The claim is over; where the item goes is the caller's. `at`: when, `place`: the item's new place in order.
+  function p.drop_claim(number, claim, at, place)
+    call("HDEL", p.base .. "claims", number)
+    call("SREM", p.base .. "holder:" .. claim.holder, number)
+    p.forget_granted(number, claim.request)
+    call("HSET", p.base .. "used", number, format("%d %d %d %s", claim.uses, claim.score, at, p.text(place)))
   end
-  local reason
-  if p.max_uses > 0 and uses >= p.max_uses then
-    reason = "max-uses"
-  elseif p.max_age > 0 and item.put + p.max_age <= at then
-    reason = "max-age"
-  elseif p.bad_score and score <= p.bad_score then
-    reason = "score"
-  end
-  if reason then
-    p.retire(number, item, reason, "", at)
-    return score
-  end
-  -- While it was held the end of its life may have been passed over.
-  local ends = p.end_of(item)
-  if ends > 0 and ends <= p.now then p.limit(number, item) end
-  local cool = at + math.max(rest or 0, p.cooldown)
-  if cool > p.now then
-    p.mark(number, item.tags, p.COOL + cool)
-    p.wake(cool)
-    return score
-  end
-  p.stirred = true
-  p.mark(number, item.tags, p.strategy == "fifo" and tonumber(number) or place)
-  return score
-end
 
--- Releases a lease that is over as if it had been released at its end. No place in order is equal to another: this one lies half a
--- microsecond before all else that happened in its time; `after` is the place of the one before, where several are released.
-function p.lapse(number, item, claim, after)
-  local place = math.max(claim.till * 1000 - 0.5, (after or 0) + 1)
-  p.release(number, item, claim, claim.till, place)
-  p.count("n:leasesExpired", 1)
-  return place
-end
-
--- Ends a claim by an act of somebody. Where its time was over, it had ended by that; answers how many were released.
-function p.let_go(number, item, claim)
-  if claim.till <= p.now then
-    p.lapse(number, item, claim)
-    return 0
+  -- Ends a claim as a release at `at`, after which the item rests for the pool's time, or `rest` where that is longer. 
+  function p.release(number, item, claim, at, place, rest)
+    p.drop_claim(number, claim, at, place)
+    if item.expires > 0 and item.expires <= at then
+      p.expire(number, item)
+      return
+    end
+    local reason
+    if p.max_uses > 0 and claim.uses >= p.max_uses then
+      reason = "max-uses"
+    elseif p.max_age > 0 and item.put + p.max_age <= at then
+      reason = "max-age"
+    elseif p.bad_score and claim.score <= p.bad_score then
+      reason = "score"
+    end
+    if reason then
+      p.retire(number, item, reason, "", at)
+      return
+    end
+    -- While it was held the end of its life may have been passed over.
+    local ends = p.end_of(item)
+    if ends > 0 and ends <= p.now then p.limit(number, item) end
+    local cool = at + math.max(rest or 0, p.cooldown)
+    if cool > p.now then
+      p.mark(number, item.tags, p.COOL + cool)
+      p.wake(cool)
+      return
+    end
+    p.stirred = true
+    p.mark(number, item.tags, p.strategy == "fifo" and tonumber(number) or place)
   end
-  p.release(number, item, claim, p.now, p.place())
-  p.count("n:released", 1)
-  return 1
+
+  -- Releases a lease that is over as if it had been released at its end. No place in order is equal to another: this one lies half a
+  -- microsecond before all else that happened in its time; `after` is the place of the one before, where several are released.
+  function p.lapse(number, item, claim, after)
+    local place = math.max(claim.till * 1000 - 0.5, (after or 0) + 1)
+    p.release(number, item, claim, claim.till, place)
+    p.count("leasesExpired", 1)
+    return place
+  end
+
+  -- Ends a claim by an act of somebody. Where its time was over, it had ended by that; answers how many were released.
+  function p.let_go(number, item, claim)
+    if claim.till <= p.now then
+      p.lapse(number, item, claim)
+      return 0
+    end
+    p.release(number, item, claim, p.now, p.place())
+    p.count("released", 1)
+    return 1
+  end
 end

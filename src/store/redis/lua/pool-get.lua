@@ -1,5 +1,5 @@
 -- Reads an item.
--- USES pool, pool-ends, pool-record
+-- USES pool, pool-hold, pool-record
 -- KEYS base
 -- ARGV id
 -- ->   nil | the item, see `pool-record.lua`

@@ -1,5 +1,5 @@
 -- Renews the claims of holders that extend themselves, and tells what each holds.
--- USES clock, pool, pool-ends
+-- USES clock, pool, pool-hold
 -- KEYS base
 -- ARGV clock, fleet, holders...
 -- ->   {at, per holder: {id, token, until, …}}
@@ -15,7 +15,7 @@ local function keep(holder)
       if claim.auto == "1" and till > claim.till then
         claim.till = till
         p.write_claim(number, claim)
-        p.mark(number, item.tags, p.held_mark(item, (p.used(number)), till))
+        p.mark(number, item.tags, p.held_mark(item, claim.uses, till))
         p.wake(till)
       end
       held[#held + 1] = item.id

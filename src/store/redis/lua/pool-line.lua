@@ -22,3 +22,29 @@ function p.stand(request, waiter, patience)
   local head = format("%d %s %d %d ", p.now, waiter.n, #waiter.where, #waiter.holder)
   call("HSET", p.base .. "waiters", request, head .. waiter.where .. waiter.holder .. waiter.by)
 end
+
+-- Gives up a place in line.
+function p.step_out(request, waiter)
+  call("HDEL", p.base .. "waiters", request)
+  call("ZREM", p.base .. "waiting", request)
+  call("ZREM", p.base .. "patience", request)
+  call("ZREM", p.base .. "line:" .. waiter.where, request)
+  call("SREM", p.base .. "holder:" .. waiter.holder, "=" .. request)
+  p.stirred = true
+end
+
+-- `<since> <n> <lengths of where and holder> <these two><by>`
+function p.read_waiter(request)
+  local text = call("HGET", p.base .. "waiters", request)
+  if not text then return nil end
+  local since, n, where, holder, at = string.match(text, "^(%d+) (%d+) (%d+) (%d+) ()")
+  local to_holder = at + tonumber(where)
+  local to_by = to_holder + tonumber(holder)
+  return {
+    since = since,
+    n = n,
+    where = string.sub(text, at, to_holder - 1),
+    holder = string.sub(text, to_holder, to_by - 1),
+    by = string.sub(text, to_by),
+  }
+end

@@ -1,9 +1,10 @@
 -- Releases all that holders hold who are gone, and ends their places in line.
--- USES clock, pool, pool-ends, pool-settle
+-- USES clock, pool, pool-hold, pool-ends, pool-line
 -- KEYS base
 -- ARGV clock, fleet, holders...
 -- ->   how many claims were released
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know_ends()
 local released = 0
 for i = 3, #ARGV do
   local held = {}

@@ -1,5 +1,5 @@
 -- Items of one state that match, in the order in which they were put, behind a number.
--- USES pool, pool-ends, pool-find, pool-record
+-- USES pool, pool-hold, pool-find, pool-record
 -- KEYS base
 -- ARGV state, where, n, after
 -- ->   {items, see `pool-record.lua`; number behind which to go on, or "" at the end}

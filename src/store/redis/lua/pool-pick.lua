@@ -12,6 +12,7 @@ function p.pick(groups, n, seed)
     found, dead = find({ { sets = { set } } }, n, math.huge, seed)
     p.discard(made)
   end
+  if #dead > 0 then p.know_settling() end
   for _, one in ipairs(dead) do p.end_life(one.number, one.item) end
   return found
 end

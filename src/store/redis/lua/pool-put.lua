@@ -21,6 +21,7 @@ for i = 3, #ARGV, 5 do
   local id, ttl = ARGV[i], tonumber(ARGV[i + 4])
   local known = call("HGET", p.ids, id)
   if known and p.is_gone(known) then
+    p.know_ends()
     p.expire(known, p.read(known))
     known = false
   end
@@ -40,7 +41,7 @@ for i = 3, #ARGV, 5 do
     if not filled[block] then blocks[#blocks + 1] = block end
     filled[block] = (filled[block] or 0) + 1
     outcomes[#outcomes + 1] = "put"
-    p.count("n:put", 1)
+    p.count("put", 1)
   end
 end
 for _, block in ipairs(blocks) do

@@ -6,12 +6,13 @@ function p.record(number, mark)
   local item = p.read(number)
   local state = p.state_of(mark)
   local uses, score, last = p.used(number)
+  local claim = state == "held" and p.read_claim(number)
+  if claim then uses, score = claim.uses, claim.score end
   local told = {
-    item.id, state, p.payload(number, item), item.json, uses, score, item.put, item.expires, last or "",
+    item.id, state, p.payload(number, item), item.json, uses, score, item.put, item.expires, last,
     "", "", "", "", "", "", "",
   }
-  if state == "held" then
-    local claim = p.read_claim(number)
+  if claim then
     told[10], told[11], told[12] = claim.by, claim.since, claim.till
   elseif state == "cooling" then
     told[13] = mark - p.COOL

@@ -18,7 +18,7 @@ for _, block in ipairs(blocks) do
         local place = n
         if p.strategy ~= "fifo" then
           local _, _, _, released = p.used(number)
-          place = released or item.put * 1000 + n % 1000
+          place = released > 0 and released or item.put * 1000 + n % 1000
         end
         p.mark(number, item.tags, place)
       end

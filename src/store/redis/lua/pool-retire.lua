@@ -1,11 +1,12 @@
 -- Retires or removes an item, whoever holds it.
--- USES clock, pool, pool-ends
+-- USES clock, pool, pool-hold, pool-ends
 -- KEYS base
 -- ARGV clock, fleet, id, how, note
 -- ->   "unknown" | "retired" | "removed"
 --
 -- `how` is "retired" or "removed".
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know_ends()
 local number, how = call("HGET", p.ids, ARGV[3]), ARGV[4]
 if not number then return "unknown" end
 local item = p.read(number)
@@ -19,7 +20,7 @@ if state == "held" then
     state = mark and p.state_of(tonumber(mark)) or "gone"
   else
     p.drop_claim(number, claim, p.now, p.place())
-    p.count("n:released", 1)
+    p.count("released", 1)
   end
 end
 if state == "gone" then
@@ -29,7 +30,7 @@ end
 if how == "removed" then
   p.erase(number, item)
   -- One that was retired has left the pool already, as what it is counted.
-  if state ~= "retired" then p.count("n:removed", 1) end
+  if state ~= "retired" then p.count("removed", 1) end
 elseif state ~= "retired" then
   p.retire(number, item, "asked", ARGV[5], p.now)
 end

@@ -1,83 +1,78 @@
 -- What time has ended: leases, rests, lives of items, places in line. `p.due` says from when on there can be something.
 
--- Numbers of items whose mark says that it was over at some time up to now, from one kind of mark on.
-function p.over(set, kind, most)
-  return call("ZRANGE", set, p.text(kind), p.text(kind + p.now), "BYSCORE", "LIMIT", "0", format("%d", most), "WITHSCORES")
-end
+-- To be called before any of these is; see `p.know_ends`.
+function p.know_settling()
+  p.know_ends()
 
--- Releases leases that are over, in the order in which they ended, each as if it had been released then.
-function p.release_expired(set, most)
-  local over = {}
-  for _, kind in ipairs({ p.HELD, p.LAST }) do
-    local found = p.over(set, kind, most)
-    for i = 1, #found, 2 do
-      over[#over + 1] = { number = found[i], claim = p.read_claim(found[i]) }
+  -- Numbers of items whose mark says that it was over at some time up to now, from one kind of mark on.
+  function p.over(set, kind, most)
+    return call("ZRANGE", set, p.text(kind), p.text(kind + p.now), "BYSCORE", "LIMIT", "0", format("%d", most), "WITHSCORES")
+  end
+
+  -- Releases leases that are over, in the order in which they ended, each as if it had been released then.
+  function p.release_expired(set, most)
+    local over = {}
+    for _, kind in ipairs({ p.HELD, p.LAST }) do
+      local found = p.over(set, kind, most)
+      for i = 1, #found, 2 do
+        over[#over + 1] = { number = found[i], claim = p.read_claim(found[i]) }
+      end
+    end
+    table.sort(over, function(a, b)
+      if a.claim.till ~= b.claim.till then return a.claim.till < b.claim.till end
+      return tonumber(a.claim.token) < tonumber(b.claim.token)
+    end)
+    local place
+    for _, one in ipairs(over) do place = p.lapse(one.number, p.read(one.number), one.claim, place) end
+    return #over
+  end
+
+  -- Frees items that have rested.
+  function p.wake_up(set, most)
+    local rested = p.over(set, p.COOL, most)
+    for i = 1, #rested, 2 do
+      local number = rested[i]
+      local _, _, _, place = p.used(number)
+      p.stirred = true
+      p.mark(number, p.read(number).tags, p.strategy == "fifo" and tonumber(number) or place)
+    end
+    return #rested / 2
+  end
+
+  -- An item's life is over. One that is held stays until its release.
+  function p.end_life(number, item)
+    call("ZREM", p.base .. "ends", number)
+    local mark = tonumber(call("ZSCORE", p.all, number) or nil)
+    local state = mark and p.state_of(mark)
+    if state ~= "free" and state ~= "cooling" then return end
+    if item.expires > 0 and item.expires <= p.now then
+      p.expire(number, item)
+    else
+      p.retire(number, item, "max-age", "", item.put + p.max_age)
     end
   end
-  table.sort(over, function(a, b)
-    if a.claim.till ~= b.claim.till then return a.claim.till < b.claim.till end
-    return tonumber(a.claim.token) < tonumber(b.claim.token)
-  end)
-  local place
-  for _, one in ipairs(over) do place = p.lapse(one.number, p.read(one.number), one.claim, place) end
-  return #over
-end
 
--- Frees items that have rested.
-function p.wake_up(set, most)
-  local rested = p.over(set, p.COOL, most)
-  for i = 1, #rested, 2 do
-    local number = rested[i]
-    local _, _, _, place = p.used(number)
-    p.stirred = true
-    p.mark(number, p.read(number).tags, p.strategy == "fifo" and tonumber(number) or place)
-  end
-  return #rested / 2
-end
-
--- An item's life is over. One that is held stays until its release.
-function p.end_life(number, item)
-  call("ZREM", p.base .. "ends", number)
-  local mark = tonumber(call("ZSCORE", p.all, number) or nil)
-  local state = mark and p.state_of(mark)
-  if state ~= "free" and state ~= "cooling" then return end
-  if item.expires > 0 and item.expires <= p.now then
-    p.expire(number, item)
-  else
-    p.retire(number, item, "max-age", "", item.put + p.max_age)
+  -- When there is something to settle next.
+  function p.next_due()
+    local due = math.huge
+    for _, kind in ipairs({ p.HELD, p.LAST, p.COOL }) do
+      local first = call("ZRANGE", p.all, p.text(kind), "+inf", "BYSCORE", "LIMIT", "0", "1", "WITHSCORES")[2]
+      local at = first and tonumber(first) - kind
+      if at and at < p.LAST - p.HELD then due = math.min(due, at) end
+    end
+    for _, set in ipairs({ "ends", "patience" }) do
+      local first = call("ZRANGE", p.base .. set, "0", "0", "WITHSCORES")[2]
+      if first then due = math.min(due, tonumber(first)) end
+    end
+    return due
   end
 end
 
--- Gives up a place in line.
-function p.step_out(request, waiter)
-  call("HDEL", p.base .. "waiters", request)
-  call("ZREM", p.base .. "waiting", request)
-  call("ZREM", p.base .. "patience", request)
-  call("ZREM", p.base .. "line:" .. waiter.where, request)
-  call("SREM", p.base .. "holder:" .. waiter.holder, "=" .. request)
-  p.stirred = true
-end
-
--- `<since> <n> <lengths of where and holder> <these two><by>`
-function p.read_waiter(request)
-  local text = call("HGET", p.base .. "waiters", request)
-  if not text then return nil end
-  local since, n, where, holder, at = string.match(text, "^(%d+) (%d+) (%d+) (%d+) ()")
-  local to_holder = at + tonumber(where)
-  local to_by = to_holder + tonumber(holder)
-  return {
-    since = since,
-    n = n,
-    where = string.sub(text, at, to_holder - 1),
-    holder = string.sub(text, to_holder, to_by - 1),
-    by = string.sub(text, to_by),
-  }
-end
-
--- Does up to `most` of each kind. Answers how many claims were released, how many items expired and were retired.
-function p.settle(most)
+-- Does up to `most` of each kind; where there is more, also so much of what is in `sets`. Answers how many claims were released, how many
+-- items expired and were retired.
+function p.settle(most, sets)
   if p.now < p.due then return 0, 0, 0 end
-  local expired_before, retired_before = p.tally["n:expired"] or 0, p.tally["n:retired"] or 0
+  p.know_settling()
   local released = p.release_expired(p.all, most)
   p.more = released >= most
   if p.wake_up(p.all, most) == most then p.more = true end
@@ -86,21 +81,12 @@ function p.settle(most)
   local gone = call("ZRANGE", p.base .. "patience", "-inf", format("%d", p.now), "BYSCORE", "LIMIT", "0", format("%d", most))
   for _, request in ipairs(gone) do p.step_out(request, p.read_waiter(request)) end
   if #ended == most or #gone == most then p.more = true end
+  if p.more then
+    for _, set in ipairs(sets or {}) do
+      released = released + p.release_expired(set, most)
+      p.wake_up(set, most)
+    end
+  end
   p.due = p.more and 0 or p.next_due()
-  return released, (p.tally["n:expired"] or 0) - expired_before, (p.tally["n:retired"] or 0) - retired_before
-end
-
--- When there is something to settle next.
-function p.next_due()
-  local due = math.huge
-  for _, kind in ipairs({ p.HELD, p.LAST, p.COOL }) do
-    local first = call("ZRANGE", p.all, p.text(kind), "+inf", "BYSCORE", "LIMIT", "0", "1", "WITHSCORES")[2]
-    local at = first and tonumber(first) - kind
-    if at and at < p.LAST - p.HELD then due = math.min(due, at) end
-  end
-  for _, set in ipairs({ "ends", "patience" }) do
-    local first = call("ZRANGE", p.base .. set, "0", "0", "WITHSCORES")[2]
-    if first then due = math.min(due, tonumber(first)) end
-  end
-  return due
+  return released, p.tally.expired or 0, p.tally.retired or 0
 end

@@ -1,5 +1,5 @@
 -- Settings, counts and counters of a pool, and who waits.
--- USES clock, pool, pool-ends, pool-settle, pool-find
+-- USES clock, pool, pool-line, pool-find
 -- KEYS base
 -- ARGV clock, fleet
 -- ->   {} | {meta as field, value, …; {free, held, cooling, retired}; those who wait: {by, where, n, since}}

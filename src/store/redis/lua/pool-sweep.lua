@@ -1,5 +1,5 @@
 -- Settles what time has ended, and forgets retired items beyond what is kept.
--- USES clock, pool, pool-ends, pool-settle, pool-find
+-- USES clock, pool, pool-hold, pool-ends, pool-line, pool-settle, pool-find
 -- KEYS base
 -- ARGV clock, fleet
 -- ->   {released, expired, retired, forgotten, 1 where there is more}
@@ -13,6 +13,7 @@ local excess = p.size_of(p.all, p.RETIRED, 2 * p.HELD) - tonumber(kept[2])
 local old = p.size_of(p.all, p.RETIRED, p.RETIRED + math.max(0, p.now - tonumber(kept[1])) + 1)
 local forgotten = math.max(0, math.min(most, math.max(excess, old)))
 if forgotten > 0 then
+  p.know_ends()
   local n = format("%d", forgotten)
   for _, number in ipairs(call("ZRANGE", p.all, p.text(p.RETIRED), "+inf", "BYSCORE", "LIMIT", "0", n)) do
     p.erase(number, p.read(number))

@@ -11,30 +11,31 @@ local p = { tally = {} }
 p.HELD, p.LAST, p.COOL, p.RETIRED = 4503599627370496, 5629499534213120, 6755399441055744, 7881299347898368
 -- So many numbers in a row are a block; `blocks` has those in which there are items.
 p.BLOCK = 128
+p.TOTALS = { "put", "claimed", "released", "expired", "retired", "removed", "leasesExpired" }
 
 function p.text(number)
   return format("%.2f", number)
 end
 
+-- `head` of `meta` is what each call needs: settings, the last of what is counted, then totals.
 -- `fleet`: as whom hints are given.
 function p.open(base, us, fleet)
   p.fleet, p.base, p.us, p.now = fleet, base, us, math.floor(us / 1000)
   p.meta, p.all, p.items, p.ids = base .. "meta", base .. "all", base .. "items", base .. "ids"
-  local kept = call(
-    "HMGET", p.meta,
-    "strategy", "maxUses", "maxAgeMs", "cooldownMs", "retireAtScore", "seq", "token", "due", "seen", "behind"
+  local head = call("HGET", p.meta, "head")
+  p.declared = head and true or false
+  local strategy, max_uses, max_age, cooldown, bad_score, seq, token, due, seen, behind, totals = string.match(
+    head or "lru 0 0 0 - 0 0 - 0 0 0 0 0 0 0 0 0",
+    "^(%a+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%S+) (%d+) (%d+) (.*)$"
   )
-  p.declared, p.strategy = kept[1] and true or false, kept[1]
-  p.max_uses, p.max_age, p.cooldown = tonumber(kept[2]) or 0, tonumber(kept[3]) or 0, tonumber(kept[4]) or 0
-  p.bad_score = tonumber(kept[5] or nil)
-  p.seq, p.token, p.due = tonumber(kept[6]) or 0, tonumber(kept[7]) or 0, tonumber(kept[8]) or math.huge
-  p.was_seq, p.was_token, p.was_due = p.seq, p.token, p.due
-  p.seen, p.behind = tonumber(kept[9]) or 0, tonumber(kept[10]) or 0
-  p.was_behind = p.behind
+  p.strategy, p.max_uses, p.max_age, p.cooldown = strategy, tonumber(max_uses), tonumber(max_age), tonumber(cooldown)
+  p.bad_score, p.seq, p.token, p.due = tonumber(bad_score), tonumber(seq), tonumber(token), tonumber(due) or math.huge
+  p.seen, p.behind, p.totals, p.head = tonumber(seen), tonumber(behind), totals, head
 end
 
 -- Greater than all before: also over a loss of all data, as it is the store's microseconds at least.
 function p.next()
+  if p.now > p.seen then p.seen, p.behind = p.now, 0 end
   p.token = math.max(p.us, p.token + 1)
   return p.token
 end
@@ -59,23 +60,20 @@ end
 
 -- Writes what has changed. A hint is given where something became free or a line moved (`p.stirred`).
 function p.close()
-  if p.declared then
-    local changed = {}
-    if p.seq ~= p.was_seq then changed = { "seq", format("%d", p.seq) } end
-    if p.due ~= p.was_due then
-      changed[#changed + 1] = "due"
-      changed[#changed + 1] = p.due < p.HELD and format("%d", p.due) or ""
-    end
-    if p.token ~= p.was_token or p.behind ~= p.was_behind then
-      local n = #changed
-      changed[n + 1], changed[n + 2] = "token", format("%d", p.token)
-      if p.now > p.seen then p.seen, p.behind = p.now, 0 end
-      changed[n + 3], changed[n + 4] = "seen", format("%d", p.seen)
-      if p.behind ~= p.was_behind then changed[n + 5], changed[n + 6] = "behind", format("%d", p.behind) end
-    end
-    if #changed > 0 then call("HSET", p.meta, unpack(changed)) end
+  if next(p.tally) then
+    local i = 0
+    p.totals = string.gsub(p.totals, "%d+", function(total)
+      i = i + 1
+      local by = p.tally[p.TOTALS[i]]
+      return by and format("%d", tonumber(total) + by)
+    end)
   end
-  for name, by in pairs(p.tally) do call("HINCRBY", p.meta, name, by) end
+  local head = format(
+    "%s %d %d %d %s %d %d %s %d %d %s",
+    p.strategy, p.max_uses, p.max_age, p.cooldown, p.bad_score and format("%d", p.bad_score) or "-",
+    p.seq, p.token, p.due < p.HELD and format("%d", p.due) or "-", p.seen, p.behind, p.totals
+  )
+  if p.declared and head ~= p.head then call("HSET", p.meta, "head", head) end
   if p.stirred then call("PUBLISH", p.base .. "hint", p.fleet) end
 end
 
@@ -113,16 +111,12 @@ function p.payload(number, item)
   return item.large and call("HGET", p.base .. "large", number) or item.payload
 end
 
--- Uses, score, time of the last release, and the place in order that it gave.
+-- Uses, score, time of the last release, and the place in order that it gave. Of a held item its claim has the first two.
 function p.used(number)
   local text = call("HGET", p.base .. "used", number)
-  if not text then return 0, 0, false end
+  if not text then return 0, 0, "", 0 end
   local uses, score, last, place = string.match(text, "^(%d+) (-?%d+) (%d*) (.*)$")
-  return tonumber(uses), tonumber(score), last ~= "" and last, tonumber(place)
-end
-
-function p.set_used(number, uses, score, last, place)
-  call("HSET", p.base .. "used", number, format("%d %d %s %s", uses, score, last or "", p.text(place)))
+  return tonumber(uses), tonumber(score), last, tonumber(place)
 end
 
 -- Sets an item's mark in all of its sets.
