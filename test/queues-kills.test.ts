@@ -1,6 +1,5 @@
 // Short (`npm test`), 15 s of kills on each store; the full minute is test/soak/queues-kills.test.ts.
 import { describe, expect, test } from "vitest";
-import { tasksAhead } from "../src/automation/task-prefetch.ts";
 import { measured } from "./support/heal-fleet.ts";
 import { PLACES } from "./support/places.ts";
 import { tasksUnderKills } from "./support/task-kills.ts";
@@ -14,10 +13,8 @@ describe.each(PLACES)("on $name", (place) => {
     expect(kills).toBeGreaterThanOrEqual(3);
     expect(workersSeen).toBe(3);
     expect(lost).toBe(0);
-    // What a process has begun or holds ahead may be done, and its end not told yet.
-    const { slotsPerWorker: slots, taskMs: meanRunMs } = PLAN;
-    const held = slots + tasksAhead({ slots, meanRunMs, limited: false });
-    expect(duplicates).toBeLessThanOrEqual(kills * held);
+    // A slot that is killed may have done its task and not told yet; it begins no other before.
+    expect(duplicates).toBeLessThanOrEqual(kills * PLAN.slotsPerWorker);
     // The kills did hit tasks that ran, and all of them ended well.
     expect(stats.totals.crashed).toBeGreaterThan(0);
     expect(stats.counts).toMatchObject({

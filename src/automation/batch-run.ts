@@ -48,6 +48,7 @@ interface Begun {
  * This is the hot path of a queue: per task no timer, no message, and no signal unless it is looked at.
  */
 export class BatchRun implements DeskSlot {
+  readonly slotId: number;
   readonly #parts: BatchRunParts;
   readonly #where: string;
   #stopping = false;
@@ -59,6 +60,7 @@ export class BatchRun implements DeskSlot {
 
   constructor(parts: BatchRunParts) {
     this.#parts = parts;
+    this.slotId = parts.slotId;
     this.#where = `queue "${parts.automation.name}"`;
   }
 
@@ -70,8 +72,6 @@ export class BatchRun implements DeskSlot {
         const taking = this.#take();
         const tasks = taking instanceof Promise ? await taking : taking;
         if (tasks.length > 0) await this.#work(this.#still(tasks));
-        const resting = desk.rest();
-        if (resting !== undefined) await resting;
       }
     } finally {
       desk.leave(this);
@@ -120,11 +120,10 @@ export class BatchRun implements DeskSlot {
     const { desk, automation } = this.#parts;
     const { runMany, size = 100, waitSeconds = 0 } = automation.options;
     const taking = desk.take(this, runMany === undefined ? 1 : size);
-    if (runMany === undefined && !(taking instanceof Promise)) return (this.#taken = taking);
+    if (runMany === undefined) return this.#takeOne(taking);
     return this.#wait(async () => {
       const first = await taking;
       this.#taken = first;
-      if (runMany === undefined) return first;
       const more = (most: number, ms: number) => desk.take(this, most, ms);
       const all = await collect(first, {
         size,
@@ -137,6 +136,15 @@ export class BatchRun implements DeskSlot {
       desk.putBack(all.tasks);
       return (this.#taken = []);
     });
+  }
+
+  /** Once per task: with no more promises than there must be. */
+  async #takeOne(taking: Promise<readonly ClaimedTask[]> | readonly ClaimedTask[]) {
+    const { activity } = this.#parts;
+    activity.waiting(true);
+    this.#taken = await taking;
+    activity.waiting(false);
+    return this.#taken;
   }
 
   async #wait<T>(work: () => Promise<T>): Promise<T> {
@@ -307,7 +315,7 @@ export class BatchRun implements DeskSlot {
   }
 
   #finish(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
-    this.#parts.desk.ended(task, outcome, ranMs);
+    this.#parts.desk.ended(this, task, outcome, ranMs);
     this.#parts.activity.finished(1);
   }
 

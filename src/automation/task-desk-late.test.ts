@@ -43,7 +43,7 @@ function desk() {
     log: SILENT,
     declare: () => Promise.resolve(),
   });
-  const slot: DeskSlot = { tasks: () => [], abort: () => undefined, tick: () => false };
+  const slot: DeskSlot = { slotId: 0, tasks: () => [], abort: () => undefined, tick: () => false };
   made.join(slot);
   return { desk: made, slot, settled, hand: (task: ClaimedTask) => hand?.([task]) };
 }
@@ -63,16 +63,4 @@ it("does not begin a claim that it has given back, when its hand-off comes late"
   // One that comes afterwards is begun.
   hand(claimed("u", "7"));
   expect((await taking).map(({ id }) => id)).toEqual(["u"]);
-});
-
-it("lets the event loop turn between tasks that never wait", async () => {
-  const { desk: tested } = desk();
-  const until = performance.now() + 100;
-  while (performance.now() < until);
-  let turned = false;
-  setImmediate(() => (turned = true));
-  expect(tested.rest()).toBeInstanceOf(Promise);
-  await tested.rest();
-  expect(turned).toBe(true);
-  expect(tested.rest()).toBeUndefined();
 });

@@ -63,6 +63,7 @@ function desk() {
   const running: ClaimedTask[] = [];
   const aborted: [string, string][] = [];
   const slot: DeskSlot = {
+    slotId: 0,
     tasks: () => running,
     abort: (token, reason) => aborted.push([token, reason]),
     tick: () => false,
@@ -72,7 +73,7 @@ function desk() {
   /** All ends that the store has been told of, in order. */
   const told = () => calls.flatMap(({ settle }) => settle.map(({ id, outcome }) => `${id} ${outcome}`));
   const done = (task: ClaimedTask, ranMs = 1000) =>
-    made.ended(task, { outcome: "completed", result: null }, ranMs);
+    made.ended(slot, task, { outcome: "completed", result: null }, ranMs);
   return { desk: made, slot, running, aborted, calls, state, told, done, hint: () => hint() };
 }
 
@@ -103,6 +104,65 @@ describe("TaskDesk", () => {
     state.tasks = ["2"];
     hint();
     expect(ids(await waiting)).toEqual(["2"]);
+  });
+
+  it("gives a slot nothing before the end of its last task is written, also where it has begun anew", async () => {
+    const { desk: at, slot, state, done, told } = desk();
+    state.tasks = ["1", "2", "3"];
+    const [first] = await at.take(slot, 1);
+    let release: () => void = () => undefined;
+    state.hold = new Promise((resolve) => (release = resolve));
+    // So short that others are held ahead.
+    done(first as ClaimedTask, 0.1);
+    const other: DeskSlot = { ...slot, slotId: 1 };
+    at.join(other);
+    const another = at.take(other, 1);
+    await vi.waitFor(() => expect(told()).toEqual(["1 completed"]));
+    at.leave(slot);
+    const anew: DeskSlot = { ...slot };
+    at.join(anew);
+    const next = at.take(anew, 1);
+    const given: string[] = [];
+    void Promise.resolve(next).then((tasks) => given.push(...ids(tasks)));
+    // What comes by hand is there before the answer.
+    at.putBack([claimed("a"), claimed("b")]);
+    expect(ids(await another)).toEqual(["a"]);
+    await delay(20);
+    expect(given).toEqual([]);
+    release();
+    expect(ids(await next)).toEqual(["b"]);
+  });
+
+  it("sends what many slots have done in two calls, so that one half runs while the other is written", async () => {
+    const { desk: at, slot, state, calls, running } = desk();
+    const slots = Array.from({ length: 10 }, (_, slotId): DeskSlot => ({ ...slot, slotId }));
+    for (const one of slots) at.join(one);
+    state.tasks = Array.from({ length: 100 }, (_, index) => String(index));
+    const answers: (() => void)[] = [];
+    const end = (one: DeskSlot, task: ClaimedTask) =>
+      at.ended(one, task, { outcome: "completed", result: null }, 1000);
+    const firsts = await Promise.all(slots.map(async (one) => at.take(one, 1)));
+    calls.length = 0;
+    Object.defineProperty(state, "hold", {
+      get: () => new Promise<void>((resolve) => answers.push(resolve)),
+    });
+    onTestFinished(() => void Object.defineProperty(state, "hold", { get: () => undefined }));
+    for (const [index, one] of slots.entries()) {
+      end(one, firsts[index]?.[0] as ClaimedTask);
+      void Promise.resolve(at.take(one, 1)).then((tasks) => running.push(...tasks));
+    }
+    await vi.waitFor(() =>
+      expect(calls.map(({ settle, claim }) => [settle.length, claim])).toEqual([
+        [5, 5],
+        [5, 5],
+      ]),
+    );
+    answers[0]?.();
+    await vi.waitFor(() => expect(ids(running)).toHaveLength(5));
+    await delay(20);
+    expect(running).toHaveLength(5);
+    answers[1]?.();
+    await vi.waitFor(() => expect(ids(running)).toHaveLength(10));
   });
 
   it("is woken by its supervisor, and when a task falls due", async () => {

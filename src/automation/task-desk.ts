@@ -7,14 +7,14 @@ import type { ClaimedTask, Settlement } from "../protocol/task.ts";
 import type { QueueStore, TurnResult } from "../store/queue-store.ts";
 import type { Watch } from "../store/watch.ts";
 import { missing, strangers, type Held } from "./task-held.ts";
-import { type Outcome, RETURNED, settlementOf } from "./task-outcome.ts";
+import { type Ends, TaskEnds } from "./task-ends.ts";
+import { CANCELLED, type Outcome, RETURNED, settlementOf } from "./task-outcome.ts";
 import { meanRun, SOON_MS, tasksAhead, tasksToClaim } from "./task-prefetch.ts";
 
 /** Two, so that the next call is made while the answer of the last one is being worked on. */
 const CALLS = 2;
-const MOST_SETTLED = 1000;
-/** Bytes of results that travel in one call, about. */
-const MOST_BYTES = 1024 * 1024;
+/** From so many on, ends that come together travel in two calls. */
+const MANY = 8;
 /** How often timeouts, and tasks that nobody takes, are looked at while there are any. */
 const TICK_MS = SOON_MS;
 const MOST_GIVEN_BACK = 10_000;
@@ -24,6 +24,7 @@ const DUE_MS = 10;
 
 /** A slot as its desk sees it. */
 export interface DeskSlot {
+  readonly slotId: number;
   /** What it has taken and not finished. */
   tasks(): readonly ClaimedTask[];
   /** Its claim of this task is lost, or somebody has cancelled it. */
@@ -57,6 +58,8 @@ export interface TaskDeskParts {
  * into calls of `QueueStore.turn`. Delivery class of what it hands out: **at least once**.
  *
  * - A finished task's end is sent until the store has answered it, which is safe to repeat.
+ * - A slot gets its next tasks only when the ends of its last are written. So where this process is killed, each slot has at most one
+ *   task (with `runMany`, one batch) that has had its effect and runs again.
  * - Tasks that no slot takes soon are given back.
  * - While nothing is there it makes no calls: it is woken by the store's hints, by its supervisor (`tasks`), and when a task falls due.
  */
@@ -69,16 +72,12 @@ export class TaskDesk {
   /** Claimed, and no slot has them yet, oldest first; since when in order. */
   #ready: ClaimedTask[] = [];
   #readySince = 0;
-  /** Ends that the store has not answered yet; those of calls under way in `#sending`. */
-  readonly #ended: Settlement[] = [];
-  readonly #sending = new Set<readonly Settlement[]>();
+  readonly #ends = new TaskEnds();
   #coming = 0;
   #declaring: Promise<void> | undefined;
   #failures = 0;
   #pause: ReturnType<typeof setTimeout> | undefined;
   #scheduled = false;
-  /** When the event loop was last seen to turn. */
-  #turnedAt = monotonicMs();
   /** The last look found nothing, and nothing was heard since. */
   #dry = false;
   #hints = 0;
@@ -117,7 +116,7 @@ export class TaskDesk {
 
   /** Up to `most` tasks, at least one; none when the slot is dismissed meanwhile, or after `ms`. */
   take(slot: DeskSlot, most: number, ms?: number): ClaimedTask[] | Promise<ClaimedTask[]> {
-    if (this.#ready.length > 0) return this.#handOut(most);
+    if (this.#ready.length > 0 && !this.#ends.isOwedBy(slot.slotId)) return this.#handOut(most);
     return new Promise((resolve) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const taker: Taker = {
@@ -148,28 +147,13 @@ export class TaskDesk {
     this.#deliver();
   }
 
-  /** How a task has ended; `ranMs` where it has run. */
-  ended(task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
+  /** How a slot's task has ended; `ranMs` where it has run. */
+  ended({ slotId }: DeskSlot, task: ClaimedTask, outcome: Outcome, ranMs?: number): void {
     if (ranMs !== undefined) this.#meanRunMs = meanRun(this.#meanRunMs, ranMs);
-    this.#ended.push(settlementOf(task, outcome));
     // It took long: what is held ahead would wait for its like, while others have time for it.
     if (ranMs !== undefined && ranMs >= SOON_MS && this.#ready.length > 0)
       this.#giveBackAbove(tasksAhead({ slots: this.#open.size, ...this.#pace() }));
-    this.#schedule();
-  }
-
-  /**
-   * Lets the event loop turn where it has not for a while: tasks that never wait would else follow each other without an end being told, a
-   * signal being heard or a lease being looked at.
-   */
-  rest(): Promise<void> | undefined {
-    if (monotonicMs() - this.#turnedAt < SOON_MS) return undefined;
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        this.#turnedAt = monotonicMs();
-        resolve();
-      }),
-    );
+    this.#end(task, outcome, slotId);
   }
 
   /** What the store says this process holds, by way of its supervisor. */
@@ -239,20 +223,26 @@ export class TaskDesk {
   }
 
   #deliver(): void {
-    while (this.#ready.length > 0 && this.#takers.length > 0) {
-      const taker = this.#takers.shift() as Taker;
-      taker.give(this.#handOut(taker.wants));
+    if (this.#ready.length === 0) return;
+    const takers = this.#takers.splice(0);
+    for (const taker of takers) {
+      if (this.#ready.length === 0 || this.#ends.isOwedBy(taker.slot.slotId)) this.#takers.push(taker);
+      else taker.give(this.#handOut(taker.wants));
     }
     if (this.#ready.length > 0) this.arm();
   }
 
+  #end(task: Pick<ClaimedTask, "id" | "token">, outcome: Outcome, slotId: number | null): void {
+    this.#ends.add(settlementOf(task, outcome), slotId);
+    this.#schedule();
+  }
+
   #receive(claimed: readonly ClaimedTask[]): void {
     const tasks = claimed.filter(({ token }) => !this.#givenBack.has(token));
-    if (tasks.length === 0) return;
-    this.#readySince = monotonicMs();
-    this.#ready.push(...tasks);
-    // Before the slots are at work: so the store is, too.
-    this.#send();
+    if (tasks.length > 0) {
+      this.#readySince = monotonicMs();
+      this.#ready.push(...tasks);
+    }
     this.#deliver();
     if (this.#open.size === 0) this.#giveBackAbove(0);
   }
@@ -265,13 +255,13 @@ export class TaskDesk {
   }
 
   #giveBackAbove(most: number): void {
-    for (const task of this.#ready.splice(most)) this.ended(task, RETURNED);
+    for (const task of this.#ready.splice(most)) this.#end(task, RETURNED, null);
   }
 
   #cancelled(token: string, slot: DeskSlot | undefined): void {
     slot?.abort(token, "cancelled");
     const at = this.#ready.findIndex((task) => task.token === token);
-    for (const task of at < 0 ? [] : this.#ready.splice(at, 1)) this.ended(task, { outcome: "cancelled" });
+    for (const task of at < 0 ? [] : this.#ready.splice(at, 1)) this.#end(task, CANCELLED, null);
   }
 
   /**
@@ -281,7 +271,7 @@ export class TaskDesk {
   #giveBackStrange(held: readonly Held[], running: ReadonlyMap<string, unknown>): void {
     const known = new Set(running.keys());
     for (const { token } of this.#ready) known.add(token);
-    for (const { token } of [...this.#ended, ...[...this.#sending].flat()]) known.add(token);
+    for (const token of this.#ends.tokens()) known.add(token);
     const before = this.#strange;
     this.#strange = new Map();
     for (const { id, token } of strangers(held, known)) {
@@ -289,9 +279,8 @@ export class TaskDesk {
       if (bringing === undefined) this.#strange.set(token, this.#lastCall);
       else if ([...this.#calls].some((call) => call <= bringing)) this.#strange.set(token, bringing);
       else {
-        this.#ended.push(settlementOf({ id, token }, RETURNED));
+        this.#end({ id, token }, RETURNED, null);
         this.#forgo(token);
-        this.#schedule();
       }
     }
   }
@@ -323,61 +312,65 @@ export class TaskDesk {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      this.#turnedAt = monotonicMs();
       this.#send();
     });
   }
 
-  /** One call at a time: two that leave together are answered together, and then the slots and the store wait for each other. */
+  /**
+   * Where many slots end together, half of them travels in a first call and the others in a second a moment later: from then on the
+   * store works for one half while the other is at work. Sent together, they would be answered together.
+   */
   #send(): void {
-    const claim = this.#closed === undefined ? this.#toClaim() : 0;
-    const needed = this.#ended.length > 0 || (claim > 0 && !this.#dry);
-    if (needed && this.#calls.size < CALLS && this.#pause === undefined)
-      void this.#turn(this.#batch(), claim);
+    if (this.#calls.size < CALLS && this.#pause === undefined) {
+      const { waiting } = this.#ends;
+      const ends = this.#ends.take(
+        this.#calls.size === 0 && waiting >= MANY ? Math.ceil(waiting / 2) : waiting,
+      );
+      const claim = this.#closed === undefined ? this.#toClaim() : 0;
+      if (ends.length > 0 || (claim > 0 && !this.#dry)) void this.#turn(ends, claim);
+      else this.#ends.written(ends);
+      // Not before the first has left: what is written together is read together.
+      if (this.#ends.waiting > 0) setImmediate(() => this.#schedule());
+    }
     this.#checkClosed();
   }
 
+  /** A slot's claim travels with the ends of its last tasks, and not before them. */
   #toClaim(): number {
+    const behind = this.#ends.slotsWaiting();
+    let wanted = 0;
+    for (const { slot, wants } of this.#takers) if (!behind.has(slot.slotId)) wanted += wants;
     return tasksToClaim({
       slots: this.#open.size,
-      wanted: this.#takers.reduce((sum, taker) => sum + taker.wants, 0),
+      wanted,
       held: this.#ready.length,
       coming: this.#coming,
       ...this.#pace(),
     });
   }
 
-  #batch(): Settlement[] {
-    let count = 0;
-    for (let bytes = 0; count < this.#ended.length && count < MOST_SETTLED && bytes < MOST_BYTES; count++) {
-      const one = this.#ended[count] as Settlement;
-      if (one.outcome === "completed") bytes += one.result?.length ?? 0;
-    }
-    return this.#ended.splice(0, count);
-  }
-
-  async #turn(settle: Settlement[], claim: number): Promise<void> {
+  async #turn(ends: Ends, claim: number): Promise<void> {
     const { store, queue, holder, worker, leaseMs } = this.#parts;
     const hints = this.#hints;
     const call = ++this.#lastCall;
     const over = () => {
       this.#calls.delete(call);
       this.#coming -= claim;
-      this.#sending.delete(settle);
     };
     this.#calls.add(call);
     this.#coming += claim;
-    this.#sending.add(settle);
     try {
       await (this.#declaring ??= this.#parts.declare());
       const idle = claim > 0 && this.#takers.length > 0;
+      const settle = ends.map(({ one }) => one);
       const answer = await store.turn({ queue, holder, worker, leaseMs, settle, claim, idle });
       over();
       this.#failures = 0;
+      this.#ends.written(ends);
       this.#take(answer, settle, claim, hints);
     } catch (error) {
       over();
-      this.#failed(error, settle);
+      this.#failed(error, ends);
     }
     this.#schedule();
   }
@@ -402,17 +395,17 @@ export class TaskDesk {
     );
   }
 
-  #failed(error: unknown, settle: Settlement[]): void {
+  #failed(error: unknown, ends: Ends): void {
     // Written anew before the next call, where that was what failed.
     this.#declaring = undefined;
-    this.#ended.unshift(...settle);
+    this.#ends.takeBack(ends);
     // The store is not to be used any more: what is left is taken back with its lease.
-    if (isFleetError(error, "FLEET_CLOSED")) this.#ended.length = 0;
+    if (isFleetError(error, "FLEET_CLOSED")) this.#ends.forget();
     this.#failures += 1;
     this.#trouble.pass(monotonicMs(), () =>
       this.#parts.log.warn("tasks wait for the store", {
         error: messageOf(error),
-        finished: this.#ended.length,
+        finished: this.#ends.waiting,
       }),
     );
     this.#pause ??= setTimeout(
@@ -425,6 +418,6 @@ export class TaskDesk {
   }
 
   #checkClosed(): void {
-    if (this.#ended.length === 0 && this.#calls.size === 0) this.#closed?.();
+    if (this.#ends.waiting === 0 && this.#calls.size === 0) this.#closed?.();
   }
 }

@@ -1,6 +1,5 @@
 // Long (`npm run soak`): a minute of kills on each store. 15 s of it run in `npm test` (test/queues-kills.test.ts).
 import { describe, expect, test } from "vitest";
-import { tasksAhead } from "../../src/automation/task-prefetch.ts";
 import { measured } from "../support/heal-fleet.ts";
 import { PLACES } from "../support/places.ts";
 import { tasksUnderKills } from "../support/task-kills.ts";
@@ -13,10 +12,8 @@ describe.each(PLACES)("on $name", (place) => {
     measured(`a minute of kill -9, ${place.name}`, `${kills} kills, lost ${lost}, duplicates ${duplicates}`);
     expect(kills).toBeGreaterThanOrEqual(10);
     expect(lost).toBe(0);
-    // What a process has begun or holds ahead may be done, and its end not told yet.
-    const { slotsPerWorker: slots, taskMs: meanRunMs } = PLAN;
-    const held = slots + tasksAhead({ slots, meanRunMs, limited: false });
-    expect(duplicates).toBeLessThanOrEqual(kills * held);
+    // A slot that is killed may have done its task and not told yet; it begins no other before.
+    expect(duplicates).toBeLessThanOrEqual(kills * PLAN.slotsPerWorker);
     expect(stats.counts).toMatchObject({ completed: PLAN.tasks, failed: 0, cancelled: 0 });
   }, 600_000);
 });
