@@ -9,6 +9,7 @@ import type { ModelItem } from "./pool-model-item.ts";
 import { type Op, OPS, SETTING } from "./pool-ops.ts";
 
 const RUNS = 60;
+const FOR_EVER_MS = 86_400_000;
 /** So that there is something from the first step on. */
 const TAGS: readonly ItemTags[] = [{}, { a: ["1"] }, { a: ["1", "2"], b: ["1"] }];
 const START = TAGS.map((tags) => ({ again: undefined, tags, ttlMs: 0 }));
