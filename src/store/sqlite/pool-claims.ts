@@ -6,7 +6,7 @@ import { endClaim } from "./pool-ends.ts";
 import { findFree, findOverdue, nextFreeAt } from "./pool-find.ts";
 import { type Item, itemAt, itemsWhere, selectItems, textsOf } from "./pool-items.ts";
 import { isConfirmed, leaveLine, stand, standingOf, standsInLine } from "./pool-line.ts";
-import { change, goneBy } from "./pool-moves.ts";
+import { change, goneBy, isOver } from "./pool-moves.ts";
 import { AT_ONCE, isTidy, tidy, tidyItem } from "./pool-sweep.ts";
 import { type Want, wantsOf } from "./pool-tags.ts";
 import type { Writer } from "./writer.ts";
@@ -25,7 +25,7 @@ export function createPoolClaims(parts: {
 
   /** What this request was granted before and still has. */
   function granted(pool: OpenPool, request: string): Item[] {
-    return selectItems(db, GRANTED, pool.id, request).filter((item) => (item.leaseUntil ?? 0) > pool.now);
+    return selectItems(db, GRANTED, pool.id, request).filter(({ leaseUntil }) => !isOver(pool, leaseUntil));
   }
 
   function claimed(pool: OpenPool, items: readonly Item[]): ClaimResult {
@@ -40,19 +40,20 @@ export function createPoolClaims(parts: {
 
   /** An answer that changes nothing, where there is one. */
   function idle(pool: OpenPool, args: ClaimArgs): ClaimResult | undefined {
+    if (!isTidy(db, pool)) return undefined;
     const before = granted(pool, args.request);
     if (before.length > 0) return claimed(pool, before);
     const standing = standingOf(db, pool, args);
-    if (!isConfirmed(pool, args, standing) || !isTidy(db, pool)) return undefined;
+    if (!isConfirmed(pool, args, standing)) return undefined;
     const wants = wantsOf(args.where);
     if (standing.before === 0 && findFree(db, pool, wants, args.n).length === args.n) return undefined;
     return none(pool, args, wants);
   }
 
   function claim(pool: OpenPool, args: ClaimArgs): ClaimResult {
+    const { more } = tidy(db, pool);
     const before = granted(pool, args.request);
     if (before.length > 0) return claimed(pool, before);
-    const { more } = tidy(db, pool);
     const wants = wantsOf(args.where);
     const standing = standingOf(db, pool, args);
     if (standing.before === 0) {

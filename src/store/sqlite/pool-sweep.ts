@@ -1,7 +1,7 @@
 import type { Database } from "./database.ts";
 import type { OpenPool } from "./pool-book.ts";
 import { endClaim } from "./pool-ends.ts";
-import { type Item, itemsWhere, selectItems, UP_TO } from "./pool-items.ts";
+import { type Item, itemAt, itemsWhere, selectItems, UP_TO } from "./pool-items.ts";
 import { change, dropItem, goneBy, isOver } from "./pool-moves.ts";
 import { allCounts } from "./pool-tags.ts";
 import { forgetWaiters } from "./pool-line.ts";
@@ -69,21 +69,27 @@ export function isTidy(db: Database, pool: OpenPool): boolean {
   return KINDS.every(({ first, until }) => db.sql(first).get(pool.id, until(pool)) === undefined);
 }
 
-/** The same for one item. Returns whether it is gone. */
-export function tidyItem(db: Database, pool: OpenPool, item: Item): boolean {
-  if (item.state === "held" && isOver(pool, item.leaseUntil)) {
-    const before = pool.totals.expired;
+/** The same for one item. */
+export function tidyItem(db: Database, pool: OpenPool, item: Item): void {
+  if (item.state === "held") {
+    if (!isOver(pool, item.leaseUntil)) return;
     endClaim(db, pool, item);
-    if (pool.totals.expired > before) return true;
+    // Where it went with its claim, there is nothing left of it.
+    const left = itemAt(db, item.seq);
+    if (left !== undefined) tidyItem(db, pool, left);
+    return;
   }
   if (item.state === "cooling" && (item.coolUntil ?? 0) <= pool.now) wake(db, pool, item);
-  if (item.state !== "free" && item.state !== "cooling") return false;
-  if (item.expiresAt !== null && item.expiresAt <= pool.now) {
-    expire(db, pool, item);
-    return true;
-  }
+  if (expireItem(db, pool, item) || item.state === "retired") return;
   if (goneBy(pool, item, pool.now)) retireByAge(db, pool, item);
-  return false;
+}
+
+/** Takes an item out that is past its time to live and not held; whether it was. */
+export function expireItem(db: Database, pool: OpenPool, item: Item): boolean {
+  const isAlive = item.expiresAt === null || item.expiresAt > pool.now;
+  if (isAlive || item.state === "held" || item.state === "retired") return false;
+  expire(db, pool, item);
+  return true;
 }
 
 const RETIRED = itemsWhere(`state = 'retired' AND retired_at <= ? ORDER BY retired_at, seq ${UP_TO}`);

@@ -11,7 +11,7 @@ import { type Item, readItem } from "./pool-items.ts";
 import { dropItem, putItem, replaceAll } from "./pool-moves.ts";
 import { createPoolRecords } from "./pool-records.ts";
 import { createPoolRefills } from "./pool-refills.ts";
-import { AT_ONCE, forget, tidy, tidyItem } from "./pool-sweep.ts";
+import { AT_ONCE, expireItem, forget, tidy } from "./pool-sweep.ts";
 import { createPoolWatch } from "./pool-watch.ts";
 import type { Writer } from "./writer.ts";
 
@@ -116,8 +116,8 @@ export function createPools(parts: {
         items: items.map((given) => {
           if (putItem(db, pool, given)) return "put";
           const other = readItem(db, pool.id, given.id);
-          const gone = other === undefined || tidyItem(db, pool, other);
-          return gone && putItem(db, pool, given) ? "put" : "exists";
+          if (other === undefined || !expireItem(db, pool, other)) return "exists";
+          return putItem(db, pool, given) ? "put" : "exists";
         }),
       });
       return writer.write(() => book.change<Put>(name, put, () => ({ outcome: "undeclared" })), {
