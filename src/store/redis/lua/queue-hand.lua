@@ -13,6 +13,13 @@ function q.message_of(tasks)
   return table.concat(parts)
 end
 
+-- Whether somebody can receive what is sent there; nil where the user may not ask. What was written stands: nothing is thrown.
+function q.is_heard(channel)
+  local found = redis.pcall("PUBSUB", "NUMSUB", channel)
+  if found.err then return nil end
+  return found[2] > 0
+end
+
 -- Tasks are claimed only for those who can receive them.
 function q.hand_out()
   local idle = q.base .. "idle"
@@ -22,7 +29,9 @@ function q.hand_out()
     local till, wanted, lease_ms, worker = string.match(call("HGET", idle, holder), "^(%d+) (%d+) (%d+) (.*)$")
     wanted, lease_ms = tonumber(wanted), tonumber(lease_ms)
     local channel, tasks = q.base .. "hand:" .. holder, {}
-    if tonumber(till) > q.now and call("PUBSUB", "NUMSUB", channel)[2] > 0 then
+    local heard = q.is_heard(channel)
+    if heard == nil then return end
+    if tonumber(till) > q.now and heard then
       tasks = q.take(math.min(wanted, 100), holder, worker, lease_ms)
     end
     if #tasks > 0 then call("PUBLISH", channel, q.message_of(tasks)) end
