@@ -1,8 +1,10 @@
 import { describe } from "vitest";
 import { eventConformance } from "./events.ts";
 import type { StoreHarness } from "./harness.ts";
+import { poolConformance } from "./pools.ts";
 import { queueConformance } from "./queues.ts";
 import { registryConformance } from "./registry.ts";
+import { stateConformance } from "./state.ts";
 import { storeConformance } from "./store.ts";
 import { streamConformance } from "./streams.ts";
 
@@ -13,7 +15,9 @@ export function conformance(harness: StoreHarness): void {
     storeConformance(harness);
     streamConformance(harness);
     queueConformance(harness);
+    poolConformance(harness);
     eventConformance(harness);
     registryConformance(harness);
+    stateConformance(harness);
   });
 }
