@@ -33,3 +33,30 @@ test("forgets the probes of workers that are gone, and topics that are silent fo
   expect(await publish("orders")).toBe(3);
   await store.close();
 });
+
+test("forgets as much as there is, of all queues in turn, as long as it leads", async () => {
+  const store = await openStore("sqlite::memory:");
+  const order: string[] = [];
+  const left: Record<string, number> = { busy: 400, calm: 1 };
+  let leader: Leader | undefined;
+  const swept = vi.spyOn(store.queues, "sweep").mockImplementation(async ({ queue }) => {
+    order.push(queue);
+    left[queue] = (left[queue] ?? 0) - 1;
+    if (order.length === 300) await leader?.resign();
+    return { reclaimed: 0, expired: 0, forgotten: 500, more: (left[queue] ?? 0) > 0 };
+  });
+  vi.spyOn(store.queues, "list").mockImplementation(async () => ["busy", "calm"]);
+  const lead = (candidate: string) =>
+    (leader = new Leader({ store, candidate, leaseMs: 60_000, sweepMs: 20_000, log: SILENT })).turn(
+      undefined,
+    );
+  await lead("a");
+  await vi.waitFor(() => expect(order.length).toBeGreaterThanOrEqual(300));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(swept).toHaveBeenCalledTimes(300);
+  expect(order.slice(0, 3)).toEqual(["busy", "calm", "busy"]);
+  await lead("b");
+  await vi.waitFor(() => expect(left).toEqual({ busy: 0, calm: -1 }));
+  await leader?.resign();
+  await store.close();
+});

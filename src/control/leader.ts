@@ -5,6 +5,7 @@ import { monotonicMs } from "../internal/timers.ts";
 import type { Store } from "../store/store.ts";
 import { PROBE_PREFIX } from "../protocol/event.ts";
 import { place } from "./place.ts";
+import { type SweepStep, sweepInTurns } from "./sweep-turns.ts";
 
 /** Records of workers offline for so long are removed, and what they probed themselves with is forgotten. */
 const FORGET_WORKER_MS = 3_600_000;
@@ -12,9 +13,6 @@ const FORGET_WORKER_MS = 3_600_000;
 const FORGET_TOPIC_MS = 7 * 86_400_000;
 /** Every so many sweeps topics are looked through, too. */
 const FORGET_EVERY = 30;
-
-/** Most steps of one queue's or pool's sweep. */
-const MOST_STEPS = 100;
 
 export interface LeaderOptions {
   store: Store;
@@ -114,23 +112,17 @@ export class Leader {
         if (!this.leading) return;
         await streams.sweep({ stream });
       }
-      for (const queue of await queues.list()) {
-        // A queue with more than one step's work gets on with the next sweep, too.
-        for (let steps = 0, more = true; more && steps < MOST_STEPS; steps++) {
-          if (!this.leading) return;
-          ({ more } = await queues.sweep({ queue }));
-        }
-      }
-      for (const pool of await pools.list()) {
-        for (let steps = 0, more = true; more && steps < MOST_STEPS; steps++) {
-          if (!this.leading) return;
-          ({ more } = await pools.sweep({ pool }));
-        }
-      }
       await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });
-      if (this.#sweeps++ % FORGET_EVERY !== 0) return;
-      await events.sweep({ prefix: PROBE_PREFIX, silentMs: FORGET_WORKER_MS });
-      await events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS });
+      if (this.#sweeps++ % FORGET_EVERY === 0) {
+        await events.sweep({ prefix: PROBE_PREFIX, silentMs: FORGET_WORKER_MS });
+        await events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS });
+      }
+      const steps: SweepStep[] = [
+        ...(await queues.list()).map((queue) => () => queues.sweep({ queue })),
+        ...(await pools.list()).map((pool) => () => pools.sweep({ pool })),
+      ];
+      // The next sweep begins with the streams again, and gets on with what is left here.
+      await sweepInTurns(steps, () => this.leading && monotonicMs() < this.#nextSweep);
     } catch (error) {
       this.#options.log.debug("a sweep was cut short", { error: messageOf(error) });
     }
