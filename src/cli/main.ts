@@ -2,8 +2,11 @@
 import { Command, CommanderError } from "commander";
 import { FleetError } from "../errors.ts";
 import { VERSION } from "../protocol/version.ts";
+import { addCounter } from "./counter.ts";
 import { EXIT, reportError } from "./exit.ts";
 import { addExplain } from "./explain.ts";
+import { addLimit } from "./limit.ts";
+import { addLock } from "./lock.ts";
 import { addStoreOptions } from "./options.ts";
 import { addRun } from "./run-command.ts";
 import { addSchedule } from "./schedule.ts";
@@ -43,6 +46,9 @@ function fleetCommand(terminal: Terminal): Command {
   addStream(program, terminal);
   addTask(program, terminal);
   addSchedule(program, terminal);
+  addLock(program, terminal);
+  addCounter(program, terminal);
+  addLimit(program, terminal);
   addWipe(program, terminal);
   return program;
 }
