@@ -8,6 +8,8 @@
 -- payload as `value`, tags and these as JSON, each "" or `=` and a text.
 local what, value, tags, json = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
 local number = call("HGET", p.ids, ARGV[3])
 local claim = number and p.read_claim(number)
 if not claim or claim.token ~= ARGV[4] or claim.till <= p.now then return { "lease-lost" } end

@@ -14,6 +14,57 @@ local function told(number, item, claim)
   return { item.id, p.payload(number, item), item.json, claim.token, claim.uses, claim.score, claim.till }
 end
 
+local function take(found)
+  local items, numbers = {}, {}
+  for i, one in ipairs(found) do
+    local number, item = one.number, one.item
+    local uses, score = p.used(number)
+    local claim = {
+      token = format("%d", p.next()), till = p.now + hold, since = p.now, hold = hold, auto = ARGV[6],
+      uses = uses + 1, score = score, holder = holder, request = request, by = ARGV[9],
+    }
+    p.write_claim(number, claim)
+    p.mark(number, item.tags, p.held_mark(item, claim.uses, claim.till))
+    items[i], numbers[i] = told(number, item, claim), number
+  end
+  for i = 1, n, 4000 do call("SADD", p.base .. "holder:" .. holder, unpack(numbers, i, math.min(i + 3999, n))) end
+  call("HSET", p.base .. "requests", request, table.concat(numbers, " "))
+  p.wake(p.now + hold)
+  p.count("claimed", n)
+  p.close()
+  return { "claimed", now, items }
+end
+
+-- The usual case, in few steps: nothing is to be settled, nobody stands in line, and one set tells of all that match.
+local function look()
+  if p.now >= p.due or n ~= 1 or p.strategy == "random" or string.find(where, "[ ,]") then return end
+  if call("HEXISTS", p.base .. "requests", request) == 1 or call("EXISTS", p.base .. "line:" .. where) == 1 then return end
+  local set = where == "" and p.all or p.base .. "tag:" .. where
+  local number, mark = unpack(call("ZRANGE", set, "0", "0", "WITHSCORES"))
+  mark = tonumber(mark or p.RETIRED)
+  if mark < p.HELD then
+    p.know()
+    p.know_claims()
+    local item = p.read(number)
+    local ends = p.end_of(item)
+    if ends == 0 or ends > p.now then return take({ { number = number, item = item } }) end
+  elseif ARGV[10] == "" then
+    local free_at = mark < p.LAST and mark - p.HELD + p.cooldown or math.huge
+    if mark < p.RETIRED then
+      local first = call("ZRANGE", set, p.text(p.COOL), "(" .. p.text(p.RETIRED), "BYSCORE", "LIMIT", "0", "1", "WITHSCORES")[2]
+      if first then free_at = math.min(free_at, tonumber(first) - p.COOL) end
+    end
+    return { "none", now, "", free_at < math.huge and format("%d", free_at) or "" }
+  end
+end
+
+local answer = look()
+if answer then return answer end
+
+p.know()
+p.know_claims()
+p.know_lines()
+p.know_picking()
 local groups = p.groups_of(where)
 p.settle(100 + n, groups[1].sets)
 -- A repeat is answered with the claims that the first call got, as long as they hold.
@@ -30,34 +81,12 @@ if granted then
   end
 end
 
-local function take(number, item)
-  local uses, score = p.used(number)
-  local claim = {
-    token = format("%d", p.next()), till = p.now + hold, since = p.now, hold = hold, auto = ARGV[6],
-    uses = uses + 1, score = score, holder = holder, request = request, by = ARGV[9],
-  }
-  p.write_claim(number, claim)
-  p.mark(number, item.tags, p.held_mark(item, claim.uses, claim.till))
-  call("SADD", p.base .. "holder:" .. holder, number)
-  return told(number, item, claim)
-end
-
 local first = p.first_in_line(where)
 local found = {}
 if not first or first == request then found = p.pick(groups, n, ARGV[11]) end
-if #found == n then
-  local items, numbers = {}, {}
-  for i, one in ipairs(found) do
-    items[i], numbers[i] = take(one.number, one.item), one.number
-  end
-  if n > 0 then
-    call("HSET", p.base .. "requests", request, table.concat(numbers, " "))
-    p.wake(p.now + hold)
-    p.count("claimed", n)
-  end
-  if first == request then p.step_out(request, p.read_waiter(request)) end
-  p.close()
-  return { "claimed", now, items }
+if n > 0 and #found == n then
+  if first then p.step_out(request, p.read_waiter(request)) end
+  return take(found)
 end
 local position = ""
 if ARGV[10] ~= "" then

@@ -4,6 +4,8 @@
 -- ARGV where
 -- ->   {free, held, cooling, retired}
 p.open(KEYS[1], 0, "")
+p.know()
+p.know_finding()
 local set, made = p.joined(p.groups_of(ARGV[1]))
 local counts = {
   p.size_of(set, 0, p.HELD),

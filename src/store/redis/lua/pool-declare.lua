@@ -6,6 +6,7 @@
 --
 -- `settings` are pairs name, value.
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
 local names = {}
 for i = 4, #ARGV, 2 do names[#names + 1] = ARGV[i] end
 if ARGV[3] == "owner" or not p.declared then

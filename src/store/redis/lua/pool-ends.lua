@@ -1,9 +1,7 @@
 -- How claims and items end.
 
--- To be called before any of these is. They are made then and not before, as that takes time and few claims need them.
+-- See `p.know`.
 function p.know_ends()
-  if p.release then return end
-
   -- The request that got this claim has one less.
   function p.forget_granted(number, request)
     local left = {}

@@ -4,6 +4,8 @@
 -- ARGV clock, fleet, holders...
 -- ->   {at, per holder: {id, token, until, …}}
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
 
 local function keep(holder)
   local held = {}

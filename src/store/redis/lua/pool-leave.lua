@@ -4,6 +4,9 @@
 -- ARGV clock, fleet, request
 -- ->   "left"
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
+p.know_lines()
 p.know_ends()
 local waiter = p.read_waiter(ARGV[3])
 if waiter then p.step_out(ARGV[3], waiter) end

@@ -4,6 +4,9 @@
 -- ARGV clock, fleet, holders...
 -- ->   how many claims were released
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
+p.know_lines()
 p.know_ends()
 local released = 0
 for i = 3, #ARGV do

@@ -5,6 +5,9 @@
 -- ->   {items, see `pool-record.lua`; number behind which to go on, or "" at the end}
 local n, after = tonumber(ARGV[3]), tonumber(ARGV[4])
 p.open(KEYS[1], 0, "")
+p.know()
+p.know_claims()
+p.know_finding()
 local bounds = { free = { 0, p.HELD }, held = { p.HELD, p.COOL }, cooling = { p.COOL, p.RETIRED }, retired = { p.RETIRED, 2 * p.HELD } }
 local from, to = unpack(bounds[ARGV[1]])
 local groups = p.groups_of(ARGV[2])

@@ -6,6 +6,7 @@
 --
 -- An item is its id, payload, tags, tags as JSON and time to live in ms or 0.
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
 if not p.declared then return "undeclared" end
 
 -- Past its time to live, though nobody has looked.

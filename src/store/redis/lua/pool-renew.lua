@@ -4,6 +4,7 @@
 -- ARGV clock, fleet
 -- ->   1 where there is more to do
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
 local from = call("HGET", p.meta, "renewing")
 if not from then return 0 end
 local blocks = call("ZRANGE", p.base .. "blocks", from, "+inf", "BYSCORE", "LIMIT", "0", "8")

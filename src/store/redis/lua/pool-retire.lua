@@ -6,6 +6,8 @@
 --
 -- `how` is "retired" or "removed".
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
 p.know_ends()
 local number, how = call("HGET", p.ids, ARGV[3]), ARGV[4]
 if not number then return "unknown" end

@@ -1,9 +1,8 @@
 -- What time has ended: leases, rests, lives of items, places in line. `p.due` says from when on there can be something.
 
--- To be called before any of these is; see `p.know_ends`.
+-- See `p.know`.
 function p.know_settling()
   p.know_ends()
-
   -- Numbers of items whose mark says that it was over at some time up to now, from one kind of mark on.
   function p.over(set, kind, most)
     return call("ZRANGE", set, p.text(kind), p.text(kind + p.now), "BYSCORE", "LIMIT", "0", format("%d", most), "WITHSCORES")

@@ -4,6 +4,9 @@
 -- ARGV clock, fleet
 -- ->   {} | {meta as field, value, …; {free, held, cooling, retired}; those who wait: {by, where, n, since}}
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_lines()
+p.know_finding()
 if not p.declared then return {} end
 local waiting, from = {}, 0
 repeat

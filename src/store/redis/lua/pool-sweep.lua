@@ -4,6 +4,10 @@
 -- ARGV clock, fleet
 -- ->   {released, expired, retired, forgotten, 1 where there is more}
 p.open(KEYS[1], now_us(), ARGV[2])
+p.know()
+p.know_claims()
+p.know_lines()
+p.know_finding()
 if not p.declared then return { 0, 0, 0, 0, 0 } end
 local released, expired, retired = p.settle(500)
 
