@@ -77,6 +77,33 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     expect(fleet.effects([busy, delayed])).toEqual([1, 1]);
   }, 90_000);
 
+  test("a task that breaks its process long after it has begun takes no other one with it", async () => {
+    const fleet = await batchFleet(place, 4);
+    fleet.worker("one", { timings: QUICK });
+    await started(fleet, 4);
+    const bad = await submit(fleet, "late abort", {}, 0.7);
+    const good = await fleet.queue.submitMany(Array.from({ length: 80 }, () => ({ do: "wait", n: 0.1 })));
+    const [poison] = await fleet.ended([bad]);
+    expect(poison).toMatchObject({ state: "failed", reason: "poison", attempts: 0, crashes: 3 });
+    const records = await fleet.ended(good.map(({ id }) => id));
+    expect(new Set(records.map(({ state }) => state))).toEqual(new Set(["completed"]));
+    // Twice it was not known which of up to four it had been; then it ran alone.
+    const crashed = records.filter(({ crashes }) => crashes > 0);
+    expect(crashed.length).toBeGreaterThanOrEqual(1);
+    expect(crashed.length).toBeLessThanOrEqual(6);
+    const runs = fleet.lines("job", "begin").filter((line) => line["task"] === bad);
+    expect(runs.map((line) => line["crashes"])).toEqual([0, 1, 2]);
+    const last = runs[2] as Line;
+    const beside = fleet
+      .lines("job", "begin")
+      .filter((line) => line.pid === last.pid && line.at >= last.at && line["task"] !== bad);
+    expect(beside).toEqual([]);
+    // No slot bears what was not known; that of the last run bears one failure.
+    const health = Object.values(await fleet.store.registry.slotHealth());
+    const borne = health.flatMap(({ history }) => history).filter(({ collateral }) => !collateral);
+    expect(borne).toMatchObject([{ cause: "killed", signal: "SIGABRT" }]);
+  }, 60_000);
+
   test("nothing is lost with a child or a worker that is killed", async () => {
     const fleet = await batchFleet(place, 8);
     const one = fleet.worker("one", { timings: QUICK });

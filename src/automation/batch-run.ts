@@ -74,6 +74,8 @@ export class BatchRun implements DeskSlot {
         if (tasks.length > 0) await this.#work(this.#still(tasks));
       }
     } finally {
+      // Nothing that has ended stays marked.
+      this.tick();
       desk.leave(this);
     }
   }

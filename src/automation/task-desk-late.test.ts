@@ -40,6 +40,7 @@ function desk() {
     worker: "w",
     leaseMs: 10_000,
     limited: false,
+    crashLimit: 3,
     log: SILENT,
     declare: () => Promise.resolve(),
   });

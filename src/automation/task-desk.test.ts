@@ -58,6 +58,7 @@ function desk() {
     worker: "w",
     leaseMs: 1000,
     limited: false,
+    crashLimit: 3,
     log: SILENT,
   });
   const running: ClaimedTask[] = [];

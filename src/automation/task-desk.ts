@@ -6,6 +6,7 @@ import type { HeldTasks } from "../protocol/host.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
 import type { QueueStore, TurnResult } from "../store/queue-store.ts";
 import type { Watch } from "../store/watch.ts";
+import { AloneRuns } from "./task-alone.ts";
 import { missing, strangers, type Held } from "./task-held.ts";
 import { type Ends, TaskEnds } from "./task-ends.ts";
 import { CANCELLED, type Outcome, RETURNED, settlementOf } from "./task-outcome.ts";
@@ -50,6 +51,7 @@ export interface TaskDeskParts {
   leaseMs: number;
   /** See `Demand`. */
   limited: boolean;
+  crashLimit: number;
   log: Log;
 }
 
@@ -65,6 +67,7 @@ export interface TaskDeskParts {
  */
 export class TaskDesk {
   readonly #parts: TaskDeskParts;
+  readonly #alone: AloneRuns;
   readonly #slots = new Set<DeskSlot>();
   /** Those of them that go on taking tasks. */
   readonly #open = new Set<DeskSlot>();
@@ -97,6 +100,7 @@ export class TaskDesk {
 
   constructor(parts: TaskDeskParts) {
     this.#parts = parts;
+    this.#alone = new AloneRuns(parts.crashLimit);
   }
 
   join(slot: DeskSlot): void {
@@ -112,11 +116,15 @@ export class TaskDesk {
   leave(slot: DeskSlot): void {
     this.dismiss(slot);
     this.#slots.delete(slot);
+    this.#alone.over(slot);
+    this.#schedule();
   }
 
   /** Up to `most` tasks, at least one; none when the slot is dismissed meanwhile, or after `ms`. */
   take(slot: DeskSlot, most: number, ms?: number): ClaimedTask[] | Promise<ClaimedTask[]> {
-    if (this.#ready.length > 0 && !this.#ends.isOwedBy(slot.slotId)) return this.#handOut(most);
+    this.#alone.over(slot);
+    if (this.#ready.length > 0 && !this.#ends.isOwedBy(slot.slotId) && !this.#alone.hold(this.#ready))
+      return this.#handOut(most);
     return new Promise((resolve) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const taker: Taker = {
@@ -143,7 +151,7 @@ export class TaskDesk {
   /** A task that its slot has taken and will not start now: somebody else here may, or it is given back. */
   putBack(tasks: readonly ClaimedTask[]): void {
     if (this.#ready.length === 0) this.#readySince = monotonicMs();
-    this.#ready.unshift(...tasks);
+    this.#ready = this.#alone.order([...tasks, ...this.#ready]);
     this.#deliver();
   }
 
@@ -205,9 +213,10 @@ export class TaskDesk {
     for (const slot of this.#slots) busy = slot.tick() || busy;
     if (this.#ready.length > 0 && monotonicMs() - this.#readySince >= SOON_MS) {
       // They took longer than their like: hold none until it has become better.
-      this.#meanRunMs = Math.max(this.#meanRunMs ?? 0, SOON_MS);
+      if (!this.#alone.hold(this.#ready)) this.#meanRunMs = Math.max(this.#meanRunMs ?? 0, SOON_MS);
       this.#giveBackAbove(0);
     }
+    this.#beginReady();
     if (busy || this.#ready.length > 0) this.arm();
   }
 
@@ -222,11 +231,25 @@ export class TaskDesk {
     return tasks;
   }
 
+  /** When all slots have what they were given: of what is to run alone, the next may begin. */
+  #beginReady(): void {
+    const at = this.#takers.findIndex(({ slot }) => !this.#ends.isOwedBy(slot.slotId));
+    const taker = this.#takers[at];
+    if (taker !== undefined && this.#alone.mayBegin(this.#ready, this.#slots)) {
+      this.#takers.splice(at, 1);
+      // No mark of what has ended stays beside it.
+      for (const slot of this.#slots) slot.tick();
+      this.#alone.begin(taker.slot);
+      taker.give(this.#handOut(1));
+    } else this.#deliver();
+  }
+
   #deliver(): void {
     if (this.#ready.length === 0) return;
     const takers = this.#takers.splice(0);
     for (const taker of takers) {
-      if (this.#ready.length === 0 || this.#ends.isOwedBy(taker.slot.slotId)) this.#takers.push(taker);
+      const waits = this.#ends.isOwedBy(taker.slot.slotId);
+      if (waits || this.#ready.length === 0 || this.#alone.hold(this.#ready)) this.#takers.push(taker);
       else taker.give(this.#handOut(taker.wants));
     }
     if (this.#ready.length > 0) this.arm();
@@ -241,7 +264,7 @@ export class TaskDesk {
     const tasks = claimed.filter(({ token }) => !this.#givenBack.has(token));
     if (tasks.length > 0) {
       this.#readySince = monotonicMs();
-      this.#ready.push(...tasks);
+      this.#ready = this.#alone.order([...this.#ready, ...tasks]);
     }
     this.#deliver();
     if (this.#open.size === 0) this.#giveBackAbove(0);
@@ -255,7 +278,8 @@ export class TaskDesk {
   }
 
   #giveBackAbove(most: number): void {
-    for (const task of this.#ready.splice(most)) this.#end(task, RETURNED, null);
+    const alone = this.#open.size === 0 ? 0 : this.#alone.waiting(this.#ready);
+    for (const task of this.#ready.splice(Math.max(most, alone))) this.#end(task, RETURNED, null);
   }
 
   #cancelled(token: string, slot: DeskSlot | undefined): void {
@@ -312,6 +336,7 @@ export class TaskDesk {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
+      if (this.#ready.length > 0) this.#beginReady();
       this.#send();
     });
   }
@@ -337,6 +362,7 @@ export class TaskDesk {
 
   /** A slot's claim travels with the ends of its last tasks, and not before them. */
   #toClaim(): number {
+    if (this.#alone.hold(this.#ready)) return 0;
     const behind = this.#ends.slotsWaiting();
     let wanted = 0;
     for (const { slot, wants } of this.#takers) if (!behind.has(slot.slotId)) wanted += wants;

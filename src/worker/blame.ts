@@ -1,4 +1,13 @@
-/** Who was the cause when a host ended with slots on it. Pure. */
+/**
+ * Who was the cause when a host ended with slots on it. Pure.
+ *
+ * Sure are: what user code threw outside its handler (the child tells whose it was), `process.exit` (its exit hook does), a kill by this
+ * supervisor because of a slot, and what happens while one task alone runs. After a native crash, a lack of memory, a signal or a blocked
+ * loop any of the tasks that had begun can have been the cause. Then all of them bear it, and no slot: each task has its crash limit,
+ * and before it reaches that it runs alone (`task-alone.ts`), where it is sure again.
+ *
+ * Slots of continuous automations have no limits but their own. There the one that said last that it gets on is taken for the cause.
+ */
 import type { HealCause } from "../protocol/health.ts";
 import type { SlotRef } from "../protocol/spec.ts";
 import { endingOf, type HostEnd } from "./hosts.ts";
@@ -6,55 +15,67 @@ import { endingOf, type HostEnd } from "./hosts.ts";
 export interface Blame {
   cause: HealCause;
   error: string;
-  /** Slots that caused it; the others of that host are collateral. Empty: nobody knows, so each bears it. */
+  /** Slots that caused it; the others of that host are collateral. Empty: nobody knows. */
   guilty: readonly number[];
+  /** Nobody knows, and tasks had begun: these bear it, and all slots are collateral. Where it is not set, each slot bears it. */
+  tasksBear: boolean;
 }
 
 const OUT_OF_MEMORY = /heap out of memory|Allocation failed - JavaScript heap|ERR_WORKER_OUT_OF_MEMORY/;
 
 /** `accused`: slots because of which the supervisor itself killed the host. */
 export function blame(end: HostEnd, slots: readonly SlotRef[], accused: readonly number[]): Blame {
-  const { exit, killedFor, lastWords } = end;
+  const { killedFor } = end;
   const present = new Set(slots.map((slot) => slot.slotId));
-  const last = lastWords?.slotId ?? exit.flight.lastSlot;
-  const known = last !== null && present.has(last) ? [last] : [];
+  const begun = end.exit.flight.tasks.map(({ slotId }) => slotId).filter((slotId) => present.has(slotId));
+  const cause = causeOf(end);
+  const isKnown = killedFor === "would-not-stop" || killedFor === "task-timeout";
+  const slot = isKnown ? null : causingSlot(end, begun);
+  const guilty = isKnown ? accused : slot !== null && present.has(slot) ? [slot] : [];
+  return { ...cause, guilty, tasksBear: guilty.length === 0 && begun.length > 0 };
+}
+
+/** `begun`: slots that run tasks. */
+function causingSlot({ tasks, lastWords, exit }: HostEnd, begun: readonly number[]): number | null {
+  const known = lastWords?.slotId ?? exit.flight.endedBy;
+  if (known !== null) return known;
+  if (tasks === null) return exit.flight.lastSlot;
+  return begun.length === 1 ? (begun[0] as number) : null;
+}
+
+function causeOf({ exit, killedFor, lastWords }: HostEnd): Pick<Blame, "cause" | "error"> {
   if (killedFor === "would-not-stop") {
     return {
       cause: "would-not-stop",
       error: "it did not end in time when told to; its process was killed",
-      guilty: accused,
     };
   }
   if (killedFor === "task-timeout") {
     return {
       cause: "task-timeout",
       error: "its task did not end after its timeout, and its process was killed",
-      guilty: accused,
     };
   }
   if (killedFor === "loop-blocked") {
     return {
       cause: "loop-blocked",
       error: "its process's event loop was blocked for too long; the process was killed",
-      guilty: known,
     };
   }
   if (killedFor === "memory") {
     return {
       cause: "out-of-memory",
       error: "its process grew far above maxMemoryMb; the process was killed",
-      guilty: known,
     };
   }
   if (lastWords !== undefined && lastWords.uncaught !== null) {
     const cause = lastWords.uncaught === "store lost" ? "store-lost" : "uncaught";
-    return { cause, error: lastWords.error, guilty: known };
+    return { cause, error: lastWords.error };
   }
   if (OUT_OF_MEMORY.test(exit.stderr))
-    return { cause: "out-of-memory", error: tail(endingOf(exit), exit.stderr), guilty: known };
-  if (exit.signal !== null)
-    return { cause: "killed", error: tail(endingOf(exit), exit.stderr), guilty: known };
-  return { cause: "exited", error: lastWords?.error ?? tail(endingOf(exit), exit.stderr), guilty: known };
+    return { cause: "out-of-memory", error: tail(endingOf(exit), exit.stderr) };
+  if (exit.signal !== null) return { cause: "killed", error: tail(endingOf(exit), exit.stderr) };
+  return { cause: "exited", error: lastWords?.error ?? tail(endingOf(exit), exit.stderr) };
 }
 
 function tail(text: string, stderr: string): string {

@@ -8,7 +8,7 @@ import { LOG_LEVELS } from "../internal/log.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
-import { flightMarks, markedLease } from "./flight-mark.ts";
+import { flightMarks, markedLease, markExit } from "./flight-mark.ts";
 
 /** Exit codes of a child; the supervisor reads the message, these are for people who look at processes. */
 const UNFIT = 78;
@@ -42,7 +42,7 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
 // `process.exit` in user code says nothing; but here it is still known whose code it was.
 process.on("exit", () => {
   const slotId = currentSlot();
-  if (slotId !== null) flightMarks.slot(slotId);
+  if (slotId !== null) markExit(slotId);
 });
 
 let host: SlotHost | undefined;

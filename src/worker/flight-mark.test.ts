@@ -13,7 +13,7 @@ it("keeps a time for each slot, and none for those that were never named", () =>
   mark.leases({ 0: 0 });
   expect(markedLease(0, mark.fd)).toBe(0);
   // The slot that ran last stands beside them.
-  expect(mark.read()).toEqual({ lastSlot: null, tasks: [] });
+  expect(mark.read()).toEqual({ lastSlot: null, endedBy: null, tasks: [] });
 });
 
 it("says nothing once it is closed", () => {

@@ -10,6 +10,8 @@ const MARK_FD = 4;
 /** Where the slot stands, and how long it is. */
 const SLOT_AT = 0;
 const SLOT_BYTES = 4;
+/** Not 0: that slot's code ended the process, as its exit hook has said. */
+const ENDED_AT = 4;
 const SEQ_AT = 8;
 const HEAD_BYTES = 16;
 /** From here on: one time for each slot id. Of ids that run elsewhere the file has holes, which take no room. */
@@ -21,17 +23,20 @@ const NOBODY = 0xffff_ffff;
 export interface Flight {
   /** The slot whose code ran last, where that is known. */
   lastSlot: number | null;
+  /** The slot whose code ended the process (`process.exit`): known for sure, unlike the last one after a native crash. */
+  endedBy: number | null;
   /** What the slots of a batch automation run. */
   tasks: readonly TaskMark[];
 }
 
-export const NOTHING: Flight = { lastSlot: null, tasks: [] };
+export const NOTHING: Flight = { lastSlot: null, endedBy: null, tasks: [] };
 
 /**
  * A few bytes that a child and its supervisor share, in both directions, whatever the child is busy with:
  *
- * - Which slot ran last. The child writes it whenever another slot gets to run, so it is right even when the child was ended without a
- *   word: by `process.exit`, a native crash, a lack of memory, a blocked loop.
+ * - Which slot ran last. The child writes it whenever a slot begins something or says that it gets on. Code goes on after an `await`
+ *   without a word, so after a native crash, a lack of memory or a blocked loop this is a guess: good enough for endless loops, which say
+ *   so all the time, and never used for tasks. Only the exit hook, which `process.exit` runs, is sure whose code it was.
  * - What each slot of a batch automation runs (`task-marks.ts`).
  * - Until when the lease behind each of its runs surely holds. The supervisor writes it; a child that was busy or frozen for longer than
  *   a lease knows by it, before any message is heard, whether they may go on.
@@ -64,7 +69,8 @@ export class FlightMark {
     };
     // To begin a task is to run, too.
     for (const { slotId, seq } of tasks) if (seq > last.seq) last = { slotId, seq };
-    return { lastSlot: last.slotId, tasks };
+    const endedBy = read === HEAD_BYTES && bytes.readUInt32LE(ENDED_AT) !== 0 ? slot : null;
+    return { lastSlot: last.slotId, endedBy, tasks };
   }
 
   /** Until when (machine-wide monotonic milliseconds) the leases behind the child's runs surely hold, by slot id. */
@@ -115,6 +121,12 @@ export const flightMarks: RunMarks = {
     }
   },
 };
+
+/** In a child that ends by `process.exit`: the code of this slot has called it. */
+export function markExit(slotId: number): void {
+  head.writeUInt32LE(1, ENDED_AT);
+  flightMarks.slot(slotId);
+}
 
 /** In a child: until when the lease behind this slot's run surely holds, as its supervisor knows it by now. */
 export function markedLease(slotId: number, fd = MARK_FD): number {

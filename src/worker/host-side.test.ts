@@ -42,7 +42,7 @@ function worker() {
   const runtime: Runtime = {
     start: (_, onMessage) => {
       hear = onMessage;
-      const flight = () => ({ lastSlot: null, tasks: [] });
+      const flight = () => ({ lastSlot: null, endedBy: null, tasks: [] });
       return {
         pid: 1,
         holder: "i.1",

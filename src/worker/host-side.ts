@@ -293,7 +293,7 @@ export class HostSide {
   #onHostEnd(end: HostEnd): void {
     const { books, log } = this.#parts;
     const slots = books.slots.on(end.key);
-    const { cause, error, guilty } = blame(end, slots, this.#accused.get(end.key) ?? []);
+    const { cause, error, guilty, tasksBear } = blame(end, slots, this.#accused.get(end.key) ?? []);
     this.#accused.delete(end.key);
     this.#told.delete(end.key);
     if (!end.orderly && slots.length > 0) {
@@ -309,7 +309,7 @@ export class HostSide {
     if (lost !== undefined) this.#parts.lost(lost);
     const { code: exitCode, signal } = end.exit;
     for (const slot of slots) {
-      const collateral = guilty.length > 0 && !guilty.includes(slot.slotId);
+      const collateral = guilty.length === 0 ? tasksBear : !guilty.includes(slot.slotId);
       this.#onSlotEnd(slot, { outcome: "failed", cause, collateral, error, exitCode, signal });
     }
     this.act();

@@ -27,7 +27,7 @@ export function inlineRuntime(
       let over = false;
       let lastSlot: number | null = null;
       const tasks = new Map<number, TaskMark>();
-      const flight = (): Flight => ({ lastSlot, tasks: [...tasks.values()] });
+      const flight = (): Flight => ({ lastSlot, endedBy: null, tasks: [...tasks.values()] });
       const early: ToHost[] = [];
       const end = (code: number) => {
         if (over) return;

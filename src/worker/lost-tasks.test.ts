@@ -9,6 +9,7 @@ const task = (id: string, attempts = 0) => ({ id, token: `${id}1`, attempts });
 /** Slot 0 runs one task, slot 1 two together. */
 const flight: Flight = {
   lastSlot: 0,
+  endedBy: null,
   tasks: [
     { slotId: 0, seq: 2, startedAt: 0, timeoutMs: 1000, tasks: [task("a")] },
     { slotId: 1, seq: 1, startedAt: 0, timeoutMs: 1000, tasks: [task("b", 2), task("c")] },

@@ -245,6 +245,7 @@ describe("a slot that runs tasks", () => {
     const { slots, overdue } = working();
     const flight = (lastSlot: number) => ({
       lastSlot,
+      endedBy: null,
       tasks: [{ slotId: 0, seq: 1, startedAt: 1000, timeoutMs: 2000, tasks: [{ ...TASK }] }],
     });
     slots.silent("a@v1#0.0", flight(0), 60_000, AHEAD);
@@ -253,6 +254,11 @@ describe("a slot that runs tasks", () => {
     slots.silent("a@v1#0.0", flight(1), 60_000, AHEAD);
     expect(overdue()).toBe(false);
     slots.silent("another", flight(0), 60_000, AHEAD);
+    expect(overdue()).toBe(false);
+    // Two have begun: either may block the other.
+    const [mark] = flight(0).tasks;
+    const two = [mark, { ...mark, slotId: 1 }].map((one) => one as NonNullable<typeof mark>);
+    slots.silent("a@v1#0.0", { ...flight(0), tasks: two }, 60_000, AHEAD);
     expect(overdue()).toBe(false);
   });
 

@@ -209,8 +209,12 @@ export class Slots {
     return turns;
   }
 
-  /** A host says nothing: of its slots only the one that ran last can run, with what stands in the flight mark. */
+  /**
+   * A host says nothing: of its slots only the one that ran last can run, with what stands in the flight mark. Where several tasks have
+   * begun, any of them may have gone on after an `await` and blocks the others: then none is accused.
+   */
   silent(host: string, flight: Flight, now: number, ahead: number): void {
+    if (flight.tasks.length > 1) return;
     for (const entry of this.#entries.values()) {
       if (entry.host !== host) continue;
       const mark = flight.tasks.find(({ slotId }) => slotId === entry.slotId);

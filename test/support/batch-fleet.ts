@@ -30,6 +30,11 @@ const AUTOMATION = `
       const { do: what, n } = task.payload;
       if (what === "abort") process.abort();
       if (what === "exit") process.exit(0);
+      // Long after it has begun, and while others begin.
+      if (what === "late abort") {
+        await new Promise((resolve) => setTimeout(resolve, n * 1000));
+        process.abort();
+      }
       if (what === "die once" && task.crashes === 0) process.kill(process.pid, "SIGKILL");
       if (what === "hang") {
         ctx.signal.addEventListener("abort", () => note(ctx, "told", { ...about, reason: ctx.signal.reason }));
