@@ -175,9 +175,13 @@ test("a call costs the same with a hundred items in the pool and with a hundred 
   }
   async function byStrategy(mine: string): Promise<Record<string, number>[]> {
     const all = [];
-    for (const strategy of ["lru", "fifo", "random"] as const) {
+    for (const strategy of ["random", "lru", "fifo"] as const) {
       await declare({ strategy });
       all.push(await costs(`${mine}-${strategy}`));
+      // Of the crowd itself: the first, or one that is drawn, which misses some times.
+      const most = strategy === "random" ? 1000 : all[0]!["claimed"]!;
+      expect(await cost(() => claim({ where: { all: ["1"] } }))).toBeLessThanOrEqual(most);
+      await pools.lose({ pool, holders: ["h"] });
     }
     return all;
   }
@@ -188,10 +192,6 @@ test("a call costs the same with a hundred items in the pool and with a hundred 
   for (let from = 100; from < 100_000; from += 5000) await put(crowd(from, Math.min(from + 5000, 100_000)));
   expect((await pools.count({ pool, where: { all: ["1"] } })).free).toBe(100_030);
   expect(await byStrategy("b")).toEqual(few);
-  // Of the crowd itself: the first, or one that is drawn, which misses some times.
-  expect(await cost(() => claim({ where: { all: ["1"] } }))).toBeLessThan(1000);
-  await declare({ strategy: "fifo" });
-  expect(await cost(() => claim({ where: { all: ["1"] } }))).toBeLessThan(few[1]!["claimed"]! + 1);
 }, 60_000);
 
 test("nothing writes where nothing is to be done", async () => {
@@ -229,12 +229,12 @@ test("what is left of an untidy crowd hides nothing that matches, and is never g
   expect(await claim({ n: many, holdMs: 10 })).toHaveLength(many);
   await put([item("wanted", { tags: { t: ["1"] } })]);
   expect(await claim({ where: { t: ["1"] }, holdMs: 20 })).toHaveLength(1);
-  await put(numbered("old", 2 * AT_ONCE, () => ({ ttlMs: 10, tags: { old: ["1"] } })));
+  await put(numbered("old", 3 * AT_ONCE, () => ({ ttlMs: 10, tags: { old: ["1"] } })));
   now += 20;
   expect((await claim({ where: { t: ["1"] } })).map(({ id }) => id)).toEqual(["wanted"]);
   // That claim has tidied up a part only.
   expect((await pools.count({ pool, where: {} })).held).toBe(many - AT_ONCE + 1);
-  expect((await pools.count({ pool, where: { old: ["1"] } })).free).toBe(AT_ONCE);
+  expect((await pools.count({ pool, where: { old: ["1"] } })).free).toBe(2 * AT_ONCE);
   expect(await claim({ where: { old: ["1"] } })).toEqual([]);
   while ((await pools.sweep({ pool })).more);
   expect(await pools.count({ pool, where: {} })).toMatchObject({ free: many, held: 1 });
