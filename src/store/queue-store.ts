@@ -97,7 +97,8 @@ export interface QueueStore {
    * holder of claims that it does not know.
    *
    * `idle`: where no task was left for the holder, it may be handed tasks by `onTasks` of its watch, as soon as they come: as long as
-   * that watch is open, and for `leaseMs` after this call or the last `keep`, unless it is lost before. Limits and order hold as ever.
+   * that watch is open, and for `leaseMs` after this call or the last `keep` that named it `idle`, unless it is lost before. Its next turn
+   * and its next `keep` end that where they do not say so again. Limits and order hold as ever.
    */
   turn(args: {
     queue: string;
@@ -114,8 +115,15 @@ export interface QueueStore {
    * Renews all claims of these holders, and tells what each holds. Called by a supervisor for its children on its beat, so code that
    * keeps a child's event loop busy does not cost it its claims. Then takes back claims of others that have expired (as many as one step
    * should), so what a lost worker held is found within a beat of any worker, also where nobody looks for tasks.
+   *
+   * `idle`: which of them may still be handed tasks if they said so in their last turn; left out, all.
    */
-  keep(args: { queue: string; holders: readonly string[]; leaseMs: number }): Promise<KeepResult>;
+  keep(args: {
+    queue: string;
+    holders: readonly string[];
+    leaseMs: number;
+    idle?: readonly string[];
+  }): Promise<KeepResult>;
 
   /**
    * These holders are gone: tasks in `crashed` count a crash (with `error`), all others of theirs an interruption; each is available again at

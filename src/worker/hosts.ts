@@ -1,4 +1,5 @@
 import { backoffMs } from "../internal/backoff.ts";
+import { monotonicMs } from "../internal/timers.ts";
 import type { FromHost, HostVitals, ToHost } from "../protocol/host.ts";
 import type { Manifest, RecycleLimits } from "../protocol/manifest.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
@@ -32,6 +33,8 @@ interface Entry {
   /** Why it was killed by its supervisor. */
   killedFor: KillCause | undefined;
   slotCount: number;
+  /** Slots that it was told to run, and not to stop. */
+  running: Set<number>;
 }
 
 export interface HostEnd {
@@ -52,6 +55,8 @@ export interface TaskHost {
   key: string;
   tasks: NonNullable<Manifest["tasks"]>;
   holder: string;
+  /** Whether tasks may be handed to it: its loop turns, and it has slots that are not to stop. */
+  takes: boolean;
   tell(message: ToHost): void;
 }
 
@@ -123,11 +128,19 @@ export class Hosts {
   }
 
   /** Those that claim tasks. */
-  takers(): TaskHost[] {
-    return [...this.#entries.values()].flatMap(({ key, tasks, host }) =>
+  takers(now = monotonicMs()): TaskHost[] {
+    return [...this.#entries.values()].flatMap(({ key, tasks, host, heardAt, running }) =>
       tasks === null
         ? []
-        : [{ key, tasks, holder: host.holder, tell: (message: ToHost) => host.tell(message) }],
+        : [
+            {
+              key,
+              tasks,
+              holder: host.holder,
+              takes: running.size > 0 && now - heardAt <= SILENT_MS,
+              tell: (message: ToHost) => host.tell(message),
+            },
+          ],
     );
   }
 
@@ -153,6 +166,7 @@ export class Hosts {
       lastWords: undefined,
       killedFor: undefined,
       slotCount: -1,
+      running: new Set(),
       host: this.#runtime.start(
         program,
         (message) => this.#onMessage(key, message, now()),
@@ -171,7 +185,10 @@ export class Hosts {
   }
 
   tell(key: string, message: ToHost): void {
-    this.#entries.get(key)?.host.tell(message);
+    const entry = this.#entries.get(key);
+    if (message.type === "run") entry?.running.add(message.slotId);
+    if (message.type === "stop") entry?.running.delete(message.slotId);
+    entry?.host.tell(message);
   }
 
   /** Tells hosts of `automation` how many slots there are, where that changed. */
@@ -220,6 +237,7 @@ export class Hosts {
         slotId: message.slotId,
         uncaught: message.storeLost ? "store lost" : "user code",
       };
+    if (message.type === "ended") entry.running.delete(message.slotId);
     if (message.type === "activity") {
       entry.vitals = message.vitals;
     }

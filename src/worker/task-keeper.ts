@@ -84,7 +84,8 @@ export class TaskKeeper {
     const { leaseMs } = books.timings;
     try {
       const holders = hosts.map(({ holder }) => holder);
-      const { held, at, ready, nextDueAt } = await queues.keep({ queue, holders, leaseMs });
+      const idle = hosts.filter((host) => host.takes).map(({ holder }) => holder);
+      const { held, at, ready, nextDueAt } = await queues.keep({ queue, holders, leaseMs, idle });
       const now = books.storeOffset + monotonicMs();
       const dueInMs = nextDueAt === null ? null : nextDueAt - now;
       for (const [index, host] of hosts.entries())

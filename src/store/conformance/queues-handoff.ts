@@ -178,6 +178,12 @@ export function queueHandOff(harness: StoreHarness): void {
     ["was lost", ({ q }: Idle) => q.lose(["taker"])],
     ["was not heard of for its lease", async ({ clock }: Idle) => clock.advance(60_000)],
     ["does not watch any more", ({ close }: Idle) => close()],
+    ["has made a turn since that asks for nothing", ({ q }: Idle) => q.turn("taker", 0)],
+    [
+      "may wait no longer, by a call that keeps its claims",
+      ({ q }: Idle) =>
+        q.store.queues.keep({ queue: "q", holders: ["x", "taker"], leaseMs: LEASE_MS, idle: ["x"] }),
+    ],
   ] as const)
     siteCase(harness, `nothing is handed to a taker that ${what}`, async (site) => {
       const clock = new HandClock();

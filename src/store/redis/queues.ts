@@ -104,11 +104,14 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
       return { settled, tasks: tasks.map(claimedOf), now: Number(now), ready, nextDueAt: dueOf(due) };
     },
 
-    async keep({ queue, holders, leaseMs }) {
+    async keep({ queue, holders, leaseMs, idle = holders }) {
       const [declared, at, ready, due, held] = await call<KeepReply>(
         "queue-keep",
         queue,
-        { leaseMs: String(Math.round(leaseMs)) },
+        {
+          leaseMs: String(Math.round(leaseMs)),
+          idle: holders.map((holder) => (idle.includes(holder) ? "1" : "0")).join(""),
+        },
         holders,
       );
       notice(declared);

@@ -1,8 +1,10 @@
 -- Renews all claims of holders and tells what each holds; then takes back claims of others that have expired.
 -- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-wait
 -- KEYS base
--- ARGV clock, fleet, leaseMs, holders...
+-- ARGV clock, fleet, leaseMs, idle, holders...
 -- ->   {"" | "undeclared", at, ready, due time of the next scheduled task or "", per holder: {ids, tokens, ids to be cancelled}}
+--
+-- `idle` has a "1" for each holder that may go on waiting for tasks.
 q.open(KEYS[1], now_us(), ARGV[2])
 local lease = format("%d", q.now + tonumber(ARGV[3]))
 
@@ -26,9 +28,13 @@ local function keep(holder)
 end
 
 local held = {}
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   held[#held + 1] = keep(ARGV[i])
-  q.wait_longer(ARGV[i], tonumber(ARGV[3]))
+  if string.sub(ARGV[4], i - 4, i - 4) == "1" then
+    q.wait_longer(ARGV[i], tonumber(ARGV[3]))
+  else
+    q.wait_no_more(ARGV[i])
+  end
 end
 q.reclaim()
 q.reseat()
