@@ -197,6 +197,7 @@ export class SlotHost {
       worker,
       leaseMs,
       limited: tasks.options.concurrency > 0,
+      crashLimit: tasks.options.crashLimit,
       log: this.#log({}),
     });
   }
