@@ -16,7 +16,7 @@ if ARGV[3] == "owner" or not p.declared then
   p.declared, p.strategy, p.bad_score = true, kept[1], tonumber(kept[5])
   p.max_uses, p.max_age, p.cooldown = tonumber(kept[2]), tonumber(kept[3]), tonumber(kept[4])
   if p.seq > 0 and ((p.strategy == "fifo") ~= was_fifo or p.max_age ~= max_age) then
-    call("HSET", p.meta, "renewing", "0")
+    call("HSET", p.meta, "renewing", "0 0")
   end
 end
 p.close()

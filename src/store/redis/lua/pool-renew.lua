@@ -5,8 +5,10 @@
 -- ->   1 where there is more to do
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()
-local from = call("HGET", p.meta, "renewing")
+-- `<block to go on with> <last place given to an item that was never released>`: such items keep the order of their puts.
+local from, last = string.match(call("HGET", p.meta, "renewing") or "", "^(%d+) (%d+)$")
 if not from then return 0 end
+last = tonumber(last)
 local blocks = call("ZRANGE", p.base .. "blocks", from, "+inf", "BYSCORE", "LIMIT", "0", "8")
 for _, block in ipairs(blocks) do
   for n = tonumber(block) * p.BLOCK, tonumber(block) * p.BLOCK + p.BLOCK - 1 do
@@ -18,8 +20,11 @@ for _, block in ipairs(blocks) do
       if mark < p.HELD then
         local place = n
         if p.strategy ~= "fifo" then
-          local _, _, _, released = p.used(number)
-          place = released > 0 and released or item.put * 1000 + n % 1000
+          place = select(4, p.used(number))
+          if place == 0 then
+            last = math.max(item.put * 1000, last + 1)
+            place = last
+          end
         end
         p.mark(number, item.tags, place)
       end
@@ -28,7 +33,7 @@ for _, block in ipairs(blocks) do
 end
 local more = #blocks == 8
 if more then
-  call("HSET", p.meta, "renewing", format("%d", tonumber(blocks[8]) + 1))
+  call("HSET", p.meta, "renewing", format("%d %d", tonumber(blocks[8]) + 1, last))
 else
   call("HDEL", p.meta, "renewing")
 end

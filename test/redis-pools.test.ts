@@ -1,0 +1,111 @@
+// Short settings; part of `npm test`. What pools on Redis do where there are many items, or where settings change under them.
+import { afterEach, expect, inject, it } from "vitest";
+import { HandClock, range } from "../src/store/conformance/harness.ts";
+import { declaredPool, item, items, SETTINGS } from "../src/store/conformance/pool-driver.ts";
+import { openStore } from "../src/store/open.ts";
+import type { Store } from "../src/store/store.ts";
+import { freshNamespace } from "./support/stores.ts";
+
+const opened: Store[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+});
+
+async function open(clock: HandClock): Promise<Store> {
+  const store = await openStore(inject("redisUrl"), { namespace: freshNamespace(), ...clock.options });
+  opened.push(store);
+  return store;
+}
+
+// More than a page looks at by the sets alone, and more than a claim looks at before it intersects them.
+const MANY = 6000;
+const tagsOf = (i: number) => ({
+  half: [String(i % 2)],
+  rare: [i % 1000 === 999 ? "yes" : String(i % 2)],
+  all: ["x"],
+});
+
+it.each(["lru", "random"] as const)(
+  "many items, few that match by two tags: all are found (%s)",
+  async (strategy) => {
+    const pool = await declaredPool(await open(new HandClock()), { strategy });
+    const all = range(0, MANY).map((i) => item(`i${i}`, { tags: tagsOf(i) }));
+    await pool.put(...all.slice(0, 2500));
+    await pool.put(...all.slice(2500));
+    // Each has 3000 items, and no two of these overlap.
+    const where = { half: ["1"], rare: ["0"] };
+    expect([await pool.count(where), await pool.claim("h", { where })]).toEqual([{}, []]);
+    const most = { half: ["1", "2"], rare: ["yes", "0"] };
+    const rare = range(0, 6).map((i) => `i${i * 1000 + 999}`);
+    expect(await pool.count(most)).toEqual({ free: 6 });
+    const claimed = await pool.claimIds("h", { where: most, n: 6 });
+    expect(strategy === "lru" ? claimed : claimed.toSorted()).toEqual(
+      strategy === "lru" ? rare : rare.toSorted(),
+    );
+    expect(await pool.ask("h", { where: most })).toMatchObject({ outcome: "none" });
+    expect(await pool.count({ all: ["x"] })).toEqual({ free: MANY - 6, held: 6 });
+    const free = all.map(({ id }) => id).filter((id) => !rare.includes(id));
+    expect(await pool.ids("free", {}, 1700)).toEqual(free);
+    expect(await pool.ids("free", { half: ["0"], all: ["x"] }, 1000)).toEqual(
+      free.filter((id) => Number(id.slice(1)) % 2 === 0),
+    );
+    expect(await pool.ids("held", { all: ["x"] }, 4)).toEqual(rare);
+  },
+);
+
+it("blocks of numbers that are empty are passed over, and forgotten", async () => {
+  const store = await open(new HandClock());
+  const pool = await declaredPool(store);
+  await pool.put(...items(range(0, 3000).map((i) => `i${i}`)));
+  for (const i of range(0, 1500)) await pool.remove(`i${i}`);
+  expect(await pool.ids("free", {}, 400)).toEqual(range(1500, 3000).map((i) => `i${i}`));
+  for (const i of range(1500, 3000)) await pool.remove(`i${i}`);
+  expect([await pool.ids("free"), await pool.count()]).toEqual([[], {}]);
+  // Nothing is left of them but the pool's settings, the fleet's identity and the index of pools.
+  expect(await store.wipe()).toEqual({ deleted: 3 });
+});
+
+it("a change of settings reaches all items that are there", async () => {
+  const clock = new HandClock();
+  const pool = await declaredPool(await open(clock), { strategy: "fifo" });
+  const ids = range(0, 1200).map((i) => `i${i}`);
+  await pool.put(...items(ids));
+  clock.advance(1);
+  const first = await pool.claim("h", { n: 600 });
+  await pool.release(...first.toReversed());
+  await declaredPool(pool.store, { strategy: "lru" });
+  expect(await pool.claimIds("h", { n: 1200 })).toEqual([
+    ...ids.slice(600),
+    ...ids.slice(0, 600).toReversed(),
+  ]);
+  await pool.lose("h");
+  await declaredPool(pool.store, { strategy: "fifo", maxAgeMs: 1000 });
+  expect(await pool.claimIds("h", { n: 1200 })).toEqual(ids);
+  await pool.lose("h");
+  clock.advance(998);
+  expect(await pool.sweep()).toMatchObject({ retired: 0 });
+  clock.advance(1);
+  expect(await pool.sweep()).toMatchObject({ retired: 1200 });
+  expect(await pool.store.pools.declare({ pool: "p", settings: SETTINGS, as: "owner" })).toEqual(SETTINGS);
+});
+
+it("long payloads are kept apart, whatever replaces them", async () => {
+  const store = await open(new HandClock());
+  const pool = await declaredPool(store, { keepRetiredCount: 0 });
+  const [long, longer] = [JSON.stringify("é".repeat(5000)), JSON.stringify("x".repeat(100_000))];
+  await pool.put(item("a", { payload: long }), item("b", { payload: "1" }));
+  const [a, b] = await pool.claim("h", { n: 2 });
+  if (!a || !b) throw new Error("two were there");
+  expect(a.payload).toBe(long);
+  await pool.change(a, { do: "update", payload: "2" });
+  await pool.change(b, { do: "update", payload: longer });
+  expect([(await pool.get("a")).payload, (await pool.get("b")).payload]).toEqual(["2", longer]);
+  await pool.change(b, { do: "update", tags: { t: ["1"] }, tagsJson: "{}" });
+  await pool.change(b, { do: "update", payload: long });
+  await pool.release(a, b);
+  expect((await pool.claim("h", { n: 2 })).map(({ payload }) => payload)).toEqual(["2", long]);
+  await pool.retire("b");
+  expect(await pool.sweep()).toMatchObject({ forgotten: 1 });
+  await pool.remove("a");
+  expect(await store.wipe()).toEqual({ deleted: 3 });
+});
