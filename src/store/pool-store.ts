@@ -48,7 +48,7 @@ export interface PoolSettings {
  * - The cost of a claim does not grow with the number of items where one tag is named; where several are, the rarest leads.
  */
 export interface PoolStore {
-  /** As `"owner"` always, as `"guest"` only where there are none. Answers the settings that hold now; they count for what ends from now on. */
+  /** As `"owner"` always, as `"guest"` only where there are none. Answers the settings that hold now; they count from then on. */
   declare(args: { pool: string; settings: PoolSettings; as: "owner" | "guest" }): Promise<PoolSettings>;
   /** Names of all declared pools, sorted. */
   list(): Promise<string[]>;

@@ -10,6 +10,7 @@ import { poolListing } from "./pools-listing.ts";
 import { poolModel } from "./pools-model.ts";
 import { poolOrder } from "./pools-order.ts";
 import { poolRace } from "./pools-race.ts";
+import { poolSettings } from "./pools-settings.ts";
 import { poolTime } from "./pools-time.ts";
 import { poolWatch } from "./pools-watch.ts";
 import { poolWhere } from "./pools-where.ts";
@@ -39,6 +40,9 @@ export function poolConformance(harness: StoreHarness): void {
   });
   describe("pools: holders kept and lost", () => {
     poolHolders(harness);
+  });
+  describe("pools: settings and steps at once", () => {
+    poolSettings(harness);
   });
   describe("pools: lines", () => {
     poolLines(harness);
