@@ -1,3 +1,4 @@
+import { isPoolContract } from "../contracts/pool.ts";
 import { inputJsonSchema } from "../contracts/schema/json-schema.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 import type { ContractUse, Manifest, UseDirection } from "../protocol/manifest.ts";
@@ -55,5 +56,6 @@ function contractUse(used: Used): ContractUse {
     kind: used.kind,
     name: used.name,
     schema: "jsonSchema" in used ? (used.jsonSchema as JsonSchema) : null,
+    ...(isPoolContract(used) ? { pool: { tagsSchema: used.tagsJsonSchema, options: used.options } } : {}),
   };
 }

@@ -24,7 +24,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
 
 /** Codes that only commands give. The table in `docs/errors.md` lists the same ones, and a test compares the two both ways. */
 export const COMMAND_CODES = {
-  FLEET_NOT_FOUND: "Nothing bears that name: no automation, stream, queue, task or schedule.",
+  FLEET_NOT_FOUND: "Nothing bears that name: no automation, stream, queue, task, schedule, pool or item.",
+  FLEET_NOTHING_FREE: "`fleet pool claim` found as many items as asked for neither free nor in time.",
   FLEET_NOT_FOLLOWED: "`--wait` has passed and not all slots have followed.",
   FLEET_WORKERS_ALIVE: "`fleet wipe` while workers live.",
   FLEET_NOT_CONFIRMED: "What deletes or changes much was not confirmed.",

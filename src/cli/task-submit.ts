@@ -114,7 +114,7 @@ function inSeconds(ms: number | undefined): number | undefined {
 }
 
 /** Each argument is a payload as JSON; `-` stands for the lines of stdin. */
-async function payloadsOf(texts: readonly string[]): Promise<unknown[]> {
+export async function payloadsOf(texts: readonly string[]): Promise<unknown[]> {
   const payloads: unknown[] = [];
   for (const [at, given] of texts.entries()) {
     if (given !== "-") {
@@ -128,7 +128,7 @@ async function payloadsOf(texts: readonly string[]): Promise<unknown[]> {
   return payloads;
 }
 
-function parse(json: string, what: string): unknown {
+export function parse(json: string, what: string): unknown {
   try {
     return JSON.parse(json) as unknown;
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { PoolContract } from "../contracts/pool.ts";
 import type { QueueContract } from "../contracts/queue.ts";
 import type { ScheduleSpec } from "./task.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
@@ -55,4 +56,6 @@ export interface ContractUse {
   kind: string;
   name: string;
   schema: JsonSchema | null;
+  /** Of a pool: what else its contract says, all filled in. */
+  pool?: { tagsSchema: JsonSchema | null; options: PoolContract["options"] };
 }
