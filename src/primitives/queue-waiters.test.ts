@@ -7,14 +7,25 @@ afterEach(() => void vi.useRealTimers());
 
 function setUp() {
   const watches: { finished: (id: string) => void; up: () => void; closed: boolean }[] = [];
-  const waiters = new QueueWaiters((finished) => {
-    let up = () => {};
-    const ready = new Promise<void>((resolve) => (up = resolve));
-    const watch = { finished, up, closed: false };
-    watches.push(watch);
-    return { ready, close: () => Promise.resolve(void (watch.closed = true)) };
-  }, new IdlePoller(1000));
-  return { waiters, watches };
+  const over = new Set<string>();
+  const looks: (readonly string[])[] = [];
+  const ended = (ids: readonly string[]) => {
+    looks.push(ids);
+    if (over.has("away")) return Promise.reject(new Error("away"));
+    return Promise.resolve(ids.filter((id) => over.has(id)));
+  };
+  const waiters = new QueueWaiters(
+    (finished) => {
+      let up = () => {};
+      const ready = new Promise<void>((resolve) => (up = resolve));
+      const watch = { finished, up, closed: false };
+      watches.push(watch);
+      return { ready, close: () => Promise.resolve(void (watch.closed = true)) };
+    },
+    ended,
+    new IdlePoller(1000),
+  );
+  return { waiters, watches, over, looks };
 }
 
 /** A wait for a task, and how often it was woken. */
@@ -85,12 +96,25 @@ describe("waits for ends of tasks", () => {
   });
 
   it("are looked at one after the other, a tenth at each turn, where hints are lost", async () => {
-    const { waiters } = setUp();
+    const { waiters, over, looks } = setUp();
     const waits = Array.from({ length: 25 }, (_, at) => waitFor(waiters, `t${at}`));
+    over.add("t1").add("t24");
     await vi.advanceTimersByTimeAsync(1000);
-    expect(waits.map(({ woken }) => woken)).toEqual([1, 1, 1, ...Array<number>(22).fill(0)]);
+    expect(looks).toEqual([["t0", "t1", "t2"]]);
+    expect(waits.flatMap(({ woken }, at) => (woken > 0 ? [at] : []))).toEqual([1]);
     await vi.advanceTimersByTimeAsync(8000);
-    expect(waits.map(({ woken }) => woken)).toEqual([2, 2, ...Array<number>(23).fill(1)]);
+    // One call a turn, and whoever need not wake sleeps on.
+    expect(looks.map((ids) => ids.length)).toEqual(Array(9).fill(3));
+    expect(new Set(looks.flat()).size).toBe(25);
+    expect(waits.flatMap(({ woken }, at) => (woken > 0 ? [at] : []))).toEqual([1, 24]);
+  });
+
+  it("one of them finds out why it cannot be looked at", async () => {
+    const { waiters, over } = setUp();
+    const waits = Array.from({ length: 25 }, (_, at) => waitFor(waiters, `t${at}`));
+    over.add("away");
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(waits.flatMap(({ woken }, at) => (woken > 0 ? [at] : []))).toEqual([0, 3]);
   });
 
   it("leave nothing behind: no timer, and no watch some time after the last has left", async () => {

@@ -6,6 +6,8 @@ import type { IdlePoller } from "./idle-poller.ts";
 const LINGER_MS = 10_000;
 /** Every task that somebody waits for is looked at within so many turns of the idle poller, in case that its hint was lost. */
 const TURNS = 10;
+/** Most tasks that one call looks at; where more than ten times as many are waited for, it takes more turns. */
+const MOST_AT_ONCE = 1000;
 
 /** Somebody who waits for the end of one task. */
 export interface Place {
@@ -23,19 +25,27 @@ interface Waiter {
 
 /**
  * All who wait for ends of tasks of one queue in this process. They share one watch, which names the tasks that have ended: a hint
- * costs one look by those who wait for that very task. Behind it the idle poller makes a tenth of them look at each turn.
+ * costs one look by those who wait for that very task. Behind it, at each turn of the idle poller, one call looks at a tenth of the tasks.
  */
 export class QueueWaiters {
   readonly #watchQueue: (onFinished: (id: string) => void) => Watch;
+  readonly #ended: (ids: readonly string[]) => Promise<readonly string[]>;
   readonly #poller: IdlePoller;
   /** By task; those looked at longest ago come first. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #watch: Watch | undefined;
   #covered = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
+  #looking = false;
 
-  constructor(watchQueue: (onFinished: (id: string) => void) => Watch, poller: IdlePoller) {
+  /** `ended`: which of these tasks have ended. */
+  constructor(
+    watchQueue: (onFinished: (id: string) => void) => Watch,
+    ended: (ids: readonly string[]) => Promise<readonly string[]>,
+    poller: IdlePoller,
+  ) {
     this.#watchQueue = watchQueue;
+    this.#ended = ended;
     this.#poller = poller;
   }
 
@@ -93,15 +103,29 @@ export class QueueWaiters {
   };
 
   readonly #turn = (): void => {
-    const ids = [...this.#waiting.keys()].slice(0, Math.ceil(this.#waiting.size / TURNS));
+    if (this.#looking) return;
+    const most = Math.min(MOST_AT_ONCE, Math.ceil(this.#waiting.size / TURNS));
+    const ids = [...this.#waiting.keys()].slice(0, most);
     for (const id of ids) {
       const waiters = this.#waiting.get(id) as Set<Waiter>;
       // To the back of the row: a Map keeps the order of insertion.
       this.#waiting.delete(id);
       this.#waiting.set(id, waiters);
-      this.#finished(id);
     }
+    void this.#look(ids);
   };
+
+  async #look(ids: readonly string[]): Promise<void> {
+    this.#looking = true;
+    try {
+      for (const id of await this.#ended(ids)) this.#finished(id);
+    } catch {
+      // Those who wait for one of them find out what it is, and say so.
+      this.#finished(ids[0] as string);
+    } finally {
+      this.#looking = false;
+    }
+  }
 
   async #unwatch(): Promise<void> {
     clearTimeout(this.#linger);

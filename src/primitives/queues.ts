@@ -107,7 +107,8 @@ export class Queues {
     let waiters = this.#waiters.get(queue);
     if (waiters === undefined) {
       const watch = (onFinished: (id: string) => void) => this.#store.queues.watch({ queue }, { onFinished });
-      this.#waiters.set(queue, (waiters = new QueueWaiters(watch, this.#poller)));
+      const ended = (ids: readonly string[]) => this.#store.queues.ended({ queue, ids });
+      this.#waiters.set(queue, (waiters = new QueueWaiters(watch, ended, this.#poller)));
     }
     let quietly = this.#quietly.get(queue);
     if (quietly === undefined) this.#quietly.set(queue, (quietly = new Throttle(SAY_MS)));

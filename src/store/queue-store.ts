@@ -156,6 +156,9 @@ export interface QueueStore {
   /** As `get`, and marks an unfinished task, so that its end is told to `onFinished` of every watch. */
   ask(args: { queue: string; id: string }): Promise<TaskRecord | undefined>;
 
+  /** Which of these tasks have ended, or are not there: one look for many who wait. */
+  ended(args: { queue: string; ids: readonly string[] }): Promise<string[]>;
+
   /**
    * Tasks of one state: `completed`, `failed` and `cancelled` newest end first, `scheduled` by due time, `active` by start, `waiting` in no
    * promised order. `next` is a cursor for the following page, undefined at the end. What changes meanwhile may be missed or seen twice;

@@ -178,4 +178,28 @@ export function queueWatch(harness: StoreHarness): void {
       await Promise.all([late.close(), other.close(), far.close()]);
     },
   );
+
+  siteCase(
+    harness,
+    "one look at many tasks names those that have ended or are not there",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const store = await open(clock.options);
+      const all = ["done", "nobody's", "failed", "cancelled", "waits", "runs", "later"];
+      const look = (ids: readonly string[]) => store.queues.ended({ queue: "q", ids });
+      expect(await look(all)).toEqual(all);
+      const q = await declaredQueue(store);
+      for (const id of ["done", "failed", "cancelled", "runs", "waits"]) await q.submit(task(id));
+      await q.submit(task("later", { delayMs: 1000 }));
+      await q.cancel("cancelled");
+      for (const id of ["done", "failed", "runs"]) {
+        const claim = await q.claimOne("h");
+        expect(claim.id).toBe(id);
+        if (id === "done") await q.settle(completed(claim));
+        if (id === "failed") await q.settle(failed(claim, { final: true }));
+      }
+      expect(await look(all)).toEqual(["done", "nobody's", "failed", "cancelled"]);
+      expect(await look([])).toEqual([]);
+    },
+  );
 }

@@ -132,6 +132,7 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
     retry: ({ queue, ids }) => call("queue-retry", queue, {}, ids),
     get: ({ queue, id }) => read(queue, id, false),
     ask: ({ queue, id }) => read(queue, id, true),
+    ended: ({ queue, ids }) => call("queue-ended", queue, {}, ids),
 
     async page({ queue, state, n, cursor }) {
       const { sets, order } = PAGES[state];

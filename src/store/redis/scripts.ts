@@ -61,6 +61,7 @@ export const SCRIPT_NAMES = [
   "pool-sweep",
   "queue-cancel",
   "queue-declare",
+  "queue-ended",
   "queue-get",
   "queue-keep",
   "queue-lose",

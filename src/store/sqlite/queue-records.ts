@@ -1,7 +1,8 @@
-import type { TaskRecord } from "../../protocol/task.ts";
+import type { TaskRecord, TaskState } from "../../protocol/task.ts";
 import type { QueueStats, QueueStore } from "../queue-store.ts";
 import type { Database } from "./database.ts";
 import type { OpenQueue } from "./queue-book.ts";
+import { isFinished } from "./queue-moves.ts";
 import { pageOf } from "./queue-pages.ts";
 import type { QueueSteps } from "./queue-steps.ts";
 import { ask } from "./queue-submit.ts";
@@ -11,6 +12,7 @@ import { fromColumn, toColumn } from "./stream-state.ts";
 import type { Writer } from "./writer.ts";
 
 const BY_ID = recordsWhere("t.id = ?");
+const STATE = "SELECT state FROM tasks WHERE queue_id = ? AND id = ?";
 const OLDEST = "SELECT submitted_at FROM tasks WHERE queue_id = ? AND state = 'waiting' ORDER BY seq LIMIT 1";
 const BLOCKED = `SELECT lane, active, waiting FROM queue_lanes WHERE queue_id = ? AND turn IS NULL AND waiting > 0
   LIMIT 100`;
@@ -20,7 +22,7 @@ export function createQueueRecords(parts: {
   db: Database;
   writer: Writer;
   steps: QueueSteps;
-}): Pick<QueueStore, "get" | "ask" | "page" | "stats"> {
+}): Pick<QueueStore, "get" | "ask" | "ended" | "page" | "stats"> {
   const { db, writer, steps } = parts;
 
   function recordOf(queue: OpenQueue, id: string): TaskRecord | undefined {
@@ -57,6 +59,15 @@ export function createQueueRecords(parts: {
           none,
         ),
       );
+    },
+
+    ended({ queue: name, ids }) {
+      const isOver = (queue: OpenQueue, id: string) => {
+        const state = db.sql(STATE).get<[TaskState]>(queue.id, toColumn(id))?.[0];
+        return state === undefined || isFinished(state);
+      };
+      const some = (queue: OpenQueue) => ids.filter((id) => isOver(queue, id));
+      return writer.read(() => steps.look<string[]>(name, some, () => [...ids]));
     },
 
     page({ queue: name, ...args }) {
