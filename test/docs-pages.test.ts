@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { transformSync } from "esbuild";
 import { describe, expect, it } from "vitest";
+import { POOL_DEFAULTS } from "../src/contracts/pool.ts";
 import { QUEUE_DEFAULTS } from "../src/contracts/queue.ts";
 import { STREAM_DEFAULTS } from "../src/contracts/stream.ts";
 import { DEFAULT_TIMINGS } from "../src/worker/timings.ts";
@@ -71,6 +72,19 @@ describe("numbers in the documents", () => {
     for (const [name, value] of Object.entries(plain))
       expect([name, documented.get(name)]).toEqual([name, String(value)]);
     expect(rows.find(([, name]) => name === "`backoff`")?.[2]).toBe(Object.values(backoff).join(", "));
+  });
+
+  it("are those of the code: settings of pools", () => {
+    const [, table = ""] = /^## Define$([^]*?)^## /m.exec(read("docs/pools.md")) ?? [];
+    const documented = new Map<string, string>();
+    for (const [, names = "", values = ""] of table.matchAll(/^\| (`.+?`) \| [^|]+ \| ([^|]+) \|$/gm))
+      for (const [at, name] of names.replaceAll("`", "").split(", ").entries())
+        documented.set(
+          name,
+          (values.split(", ").at(at) ?? "").replace(/ \(.*\)|: .*/, "").replaceAll(/[ `"]/g, ""),
+        );
+    for (const [name, value] of Object.entries(POOL_DEFAULTS))
+      expect([name, documented.get(name)]).toEqual([name, String(value)]);
   });
 
   it("are those of the code: a worker's times", () => {
