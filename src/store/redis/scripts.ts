@@ -134,10 +134,22 @@ export function parseHeader(text: string): ScriptHeader {
   };
 }
 
+/**
+ * One that says LATER is made when what it defines is first asked for: the functions of a script are made anew in each call, which takes
+ * longer than many a call itself. Its table, and `later`, are those of the prelude before it.
+ */
+function preludeOf(name: string): string {
+  const text = readLua(name);
+  if (!/^-- LATER$/m.test(text)) return text;
+  const defined = text.match(/^(?:function )?q\.[^(=]+(?=[(=])/gm) ?? [];
+  const names = defined.flatMap((line) => [...line.matchAll(/q\.(\w+)/g)].map((match) => match[1]));
+  return `later(" ${names.join(" ")} ", function()\n${text}\nend)`;
+}
+
 function load(name: ScriptName): Script {
   const body = readLua(name);
   const header = parseHeader(body);
-  const text = [...header.uses.map(readLua), body].join("\n");
+  const text = [...header.uses.map(preludeOf), body].join("\n");
   return { ...header, text, sha: createHash("sha1").update(text).digest("hex") };
 }
 

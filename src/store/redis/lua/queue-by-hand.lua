@@ -1,4 +1,5 @@
 -- What is done to tasks from outside of a claim.
+-- LATER
 
 -- Ends a task that is not active; marks one that is.
 function q.cancel(id)

@@ -1,6 +1,8 @@
 -- How claims and tasks end. What concerns whole sets is gathered and written by `q.flush`.
+-- LATER
 
 q.dropped, q.ended = {}, { c = {}, x = {}, f = {} }
+q.cancelling = "?"
 q.STATES = { c = "completed", x = "cancelled", f = "failed" }
 
 -- Writes what was gathered.
@@ -10,7 +12,7 @@ function q.flush()
     q.many("ZREM", q.base .. "held:" .. holder, ids)
     if q.are_some_cancelling() then
       q.many("SREM", q.base .. "cancelling", ids)
-      q.cancelling = nil
+      q.cancelling = "?"
     end
     q.dropped[holder] = nil
   end
@@ -24,7 +26,7 @@ function q.flush()
 end
 
 function q.are_some_cancelling()
-  if q.cancelling == nil then q.cancelling = call("EXISTS", q.base .. "cancelling") == 1 end
+  if q.cancelling == "?" then q.cancelling = call("EXISTS", q.base .. "cancelling") == 1 end
   return q.cancelling
 end
 

@@ -1,4 +1,5 @@
 -- Hand-off: whoever submits claims tasks for holders that wait, in the same step, and sends them along.
+-- LATER
 
 -- The fleet's id and all values of tasks in the order of `q.claim`, each as `<length>:<value>`, or `-:` for none.
 function q.message_of(tasks)

@@ -1,5 +1,6 @@
 -- What time alone has changed: claims whose lease has expired, tasks that are due, tasks past their time to live. A bounded number
 -- of each in one step; `q.more` says whether there were more.
+-- LATER
 
 q.MOST, q.more = 500, false
 q.EXPIRED = "its lease expired: the worker or the process that ran it was lost"
@@ -82,7 +83,7 @@ function q.refresh()
   local reclaimed = q.reclaim()
   local next_due = q.make_due()
   local expired = q.expire()
-  q.flush()
+  if expired > 0 then q.flush() end
   q.reseat()
   return reclaimed, expired, next_due
 end

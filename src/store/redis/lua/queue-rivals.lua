@@ -1,4 +1,5 @@
 -- Submissions in whose way others may stand: their id, their dedupe key or their tick was submitted before.
+-- LATER
 
 local function is_unfinished(state) return state == "w" or state == "s" or state == "a" end
 

@@ -1,4 +1,5 @@
 -- Claims.
+-- LATER
 
 -- Claims one task that has left its lane. Not so when its time to live is over: then it has ended.
 function q.claim(id, lane, taker)
@@ -104,6 +105,6 @@ function q.take(wanted, holder, worker, lease_ms)
     q.add(q.base .. "held:" .. holder, taker.leases)
     call("ZADD", q.base .. "holders", "LT", taker.lease, holder)
   end
-  q.flush()
+  if taker.expired > 0 then q.flush() end
   return taker.tasks
 end

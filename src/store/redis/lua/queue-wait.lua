@@ -1,4 +1,5 @@
 -- Holders that wait for tasks stand in `idle`, to be handed some by whoever submits; see `queue-hand.lua`.
+-- LATER
 
 -- From a holder's next turn on it holds what it says then.
 function q.wait(holder, wanted, lease_ms, worker)

@@ -112,7 +112,7 @@ function q.refresh_once()
   q.refreshed = true
   q.write_lots()
   q.refresh()
-  q.present = nil
+  q.present = false
 end
 
 function q.submit(list)
@@ -131,7 +131,7 @@ function q.submit(list)
     q.present = q.length() + growth
   end
   if special then
-    q.present = nil
+    q.present = false
     return q.submit_special(list)
   end
   for n = 1, size do q.write(list, n) end

@@ -4,7 +4,22 @@
 -- they share stand in one table: a local variable costs time for each function that refers to it, whether that is called or not.
 
 local call, format = redis.call, string.format
-local q = { tally = {} }
+local parts = {}
+local q = setmetatable({ tally = {}, present = false, refreshed = false }, {
+  __index = function(t, name)
+    for i = 1, #parts, 2 do
+      if string.find(parts[i], " " .. name .. " ", 1, true) then
+        parts[i + 1]()
+        return rawget(t, name)
+      end
+    end
+  end,
+})
+
+-- `make` defines these `names` in `q`; called when one of them is first asked for. What is never set there is asked for each time.
+local function later(names, make)
+  parts[#parts + 1], parts[#parts + 2] = names, make
+end
 
 -- Takes any number of values: `unpack` has a limit.
 function q.many(command, key, values)
