@@ -168,6 +168,50 @@ describe.each(KINDS)("batch automations on %s", (kind) => {
     expect(await tasks[2]?.result()).toBe("made it");
   });
 
+  it("ends a task that gets stuck, also while its slot is to stop, and where it is deaf", async () => {
+    const queue = defineQueue("stuck", { payload: z.boolean(), timeoutSeconds: 0, maxAttempts: 1, ...QUICK });
+    const told: unknown[] = [];
+    const job = defineBatch("stuck", {
+      tasks: queue,
+      stuckSeconds: 1,
+      async runOne({ payload: deaf }, { signal }) {
+        await new Promise<void>((resolve) =>
+          signal.addEventListener("abort", () => {
+            told.push(signal.reason);
+            if (!deaf) resolve();
+          }),
+        );
+        signal.throwIfAborted();
+      },
+    });
+    const { fleet, store } = await inlineWorker(kind, [[job, 2]]);
+    const tasks = await fleet.queue(queue).submitMany([false, true]);
+    const active = async () => (await store.queues.stats({ queue: "stuck" }))?.counts.active;
+    await vi.waitFor(async () => expect(await active()).toBe(2), { timeout: 5000 });
+    const desired = (await store.registry.view()).desired["stuck"];
+    if (desired === undefined) throw new Error("it was deployed");
+    const { generation } = desired;
+    const paused = { ...desired, paused: true, generation: generation + 1 };
+    await store.registry.putDesired({ name: "stuck", desired: paused, expected: generation });
+    for (const [at, { id }] of tasks.entries()) {
+      await vi.waitFor(
+        async () =>
+          expect(await fleet.queue(queue).get(id)).toMatchObject({
+            state: "failed",
+            reason: "timeout",
+            attempts: 1,
+            crashes: 0,
+            interruptions: 0,
+            error: expect.stringContaining("no progress for longer than stuckSeconds") as string,
+          }),
+        { timeout: 8000 },
+      );
+      const ended = (await fleet.queue(queue).get(id))?.error?.includes("its process was ended");
+      expect(ended).toBe(at === 1);
+    }
+    expect(told).toEqual(["stuck", "stuck"]);
+  }, 20_000);
+
   it("runs many tasks together, and lets one fail alone", async () => {
     const queue = defineQueue("many", { payload: z.number(), maxAttempts: 2, ...QUICK });
     const sizes: number[] = [];

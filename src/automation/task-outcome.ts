@@ -49,16 +49,15 @@ export function outcomeOf(
         error === undefined ? "" : `it ended with: ${traceOf(error)}`,
       );
     case "stuck":
-      return {
-        outcome: "failed",
-        reason: "timeout",
-        error: "no progress for longer than stuckSeconds",
-        retryInMs,
-        final: false,
-      };
+      return gotStuck(retryInMs, "");
     default:
       return INTERRUPTED;
   }
+}
+
+export function gotStuck(retryInMs: number, more: string): Outcome {
+  const error = `no progress for longer than stuckSeconds${more === "" ? "" : `; ${more}`}`;
+  return { outcome: "failed", reason: "timeout", error, retryInMs, final: false };
 }
 
 export function timedOut(timeoutMs: number, retryInMs: number, more: string): Outcome {

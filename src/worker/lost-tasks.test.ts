@@ -55,7 +55,6 @@ describe("lostTasks", () => {
     expect(lost({ orderly: true })?.crashed).toEqual([]);
     expect(lost({ killedFor: "would-not-stop" }, { draining: true })?.crashed).toEqual([]);
     expect(lost({ killedFor: "would-not-stop" }, { stopReasons: ["lease-lost"] })?.crashed).toEqual([]);
-    expect(lost({ killedFor: "would-not-stop" }, { stopReasons: ["stuck"] })?.crashed).toEqual(["a"]);
     // What breaks its process while that drains has broken it all the same.
     expect(lost({}, { draining: true })?.crashed).toEqual(["a"]);
   });
@@ -72,6 +71,25 @@ describe("lostTasks", () => {
     expect(made?.settle[0]).toMatchObject({
       error: "ran for longer than its timeout of 1 s; it did not end then, so its process was ended",
     });
+  });
+
+  it("ends what got stuck and had to be killed as a failed attempt, too, with words of its own", () => {
+    const made = lost(
+      { killedFor: "would-not-stop" },
+      { guilty: [0, 1], stopReasons: ["lease-lost", "stuck"] },
+    );
+    expect(made).toMatchObject({
+      crashed: [],
+      settle: [
+        { id: "b", token: "b1", outcome: "failed", reason: "timeout", final: false, retryInMs: 4000 },
+        { id: "c", outcome: "failed" },
+      ],
+    });
+    expect(made?.settle[0]).toMatchObject({
+      error: "no progress for longer than stuckSeconds; it did not end then, so its process was ended",
+    });
+    // One that broke its process meanwhile has crashed.
+    expect(lost({}, { stopReasons: ["stuck"] })).toMatchObject({ crashed: ["a"], settle: [] });
   });
 
   it("has nothing to say of automations without tasks", () => {

@@ -1,5 +1,5 @@
 /** What becomes of the tasks of a host that has ended. Pure. */
-import { pauseAfter, settlementOf, timedOut } from "../automation/task-outcome.ts";
+import { gotStuck, pauseAfter, settlementOf, timedOut } from "../automation/task-outcome.ts";
 import type { StopReason } from "../automation/context.ts";
 import type { Settlement } from "../protocol/task.ts";
 import type { HostEnd } from "./hosts.ts";
@@ -9,7 +9,7 @@ const DEAF = "it did not end then, so its process was ended";
 export interface LostTasks {
   queue: string;
   holder: string;
-  /** What this supervisor ended because it ran on after its timeout: failed attempts. */
+  /** What this supervisor ended because it ran on after its timeout, or got stuck: failed attempts. */
   settle: readonly Settlement[];
   /** Ids of the tasks to blame for the end. All others of that holder were interrupted. */
   crashed: readonly string[];
@@ -40,7 +40,17 @@ export function lostTasks(
     );
     return { ...lost, settle };
   }
+  const stuck = causes.filter(
+    ({ slotId }) => killedFor === "would-not-stop" && stopReasonOf(slotId) === "stuck",
+  );
   // Code that does not let go of a slot whose lease is lost has not broken anything.
-  const broken = causes.filter(({ slotId }) => stopReasonOf(slotId) !== "lease-lost");
-  return { ...lost, crashed: broken.flatMap(({ tasks: all }) => all.map(({ id }) => id)) };
+  const broken = causes.filter((mark) => !stuck.includes(mark) && stopReasonOf(mark.slotId) !== "lease-lost");
+  const { backoff } = tasks.options;
+  return {
+    ...lost,
+    settle: stuck.flatMap(({ tasks: all }) =>
+      all.map((task) => settlementOf(task, gotStuck(pauseAfter(task.attempts, backoff), DEAF))),
+    ),
+    crashed: broken.flatMap(({ tasks: all }) => all.map(({ id }) => id)),
+  };
 }

@@ -535,6 +535,15 @@ describe("reconcile, for slots that finish their tasks", () => {
       expect(after(stopping(reason))).toMatchObject([{ cause: "would-not-stop", slots: [{ slotId: 0 }] }]);
   });
 
+  it("does not wait for what gets stuck meanwhile", () => {
+    const of = (slot: ActualSlot) =>
+      decide({ slots: [slot], hosts: [ready("a@v1")], unwanted: new Map([["a/0", "paused"]]) }, GRACE_MS + 1);
+    const stuck = { do: "stop", host: "a@v1", slot: { slotId: 0 }, reason: "stuck" };
+    expect(of(stopping("paused", { stuck: true }))).toMatchObject([stuck]);
+    // Once.
+    expect(of(stopping("stuck", { stuck: true, stoppingSince: GRACE_MS }))).toEqual([]);
+  });
+
   it("lets them move all together and without a turn, once their new host is ready", () => {
     const wanted = [0, 1, 2].map((slotId) => wantedSlot({ slotId, version: "v2", build: "v2" }));
     const slots = [0, 1, 2].map((slotId) => busy({ slotId }));

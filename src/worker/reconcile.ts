@@ -8,8 +8,8 @@
  *   automation never loses all its slots together. A version that cannot be loaded so costs nothing that runs.
  * - A slot is taken down for such a move only while its automation is in `mayMove`: the fleet gives turns, so that workers do not all
  *   do so at the same time. A turn is asked for once the replacement is ready, and given back when nothing is down any more.
- * - A slot that runs tasks (`finishes`) finishes its task before it stops, however long that takes: the task's own timeout limits it. So it
- *   needs no turn to move, as nothing is taken down.
+ * - A slot that runs tasks (`finishes`) finishes its task before it stops, however long that takes: the task's own timeout limits it, or that
+ *   it gets on (`stuck`). So it needs no turn to move, as nothing is taken down.
  * - A slot without progress is told to stop; where it does not, or where its host's event loop is blocked, the host is killed.
  */
 import type { StopReason } from "../automation/context.ts";
@@ -149,7 +149,8 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
       const lost =
         target === undefined ? input.unwanted.get(key) === "lease-lost" : target.token !== slot.token;
       // It may run elsewhere by now: no task is finished any more.
-      if (lost && takesItsTime(slot)) actions.push({ do: "stop", host, slot, reason: "lease-lost" });
+      const reason = lost ? "lease-lost" : slot.stuck ? "stuck" : null;
+      if (reason !== null && takesItsTime(slot)) actions.push({ do: "stop", host, slot, reason });
     } else if (target === undefined) {
       actions.push({ do: "stop", host, slot, reason: input.unwanted.get(key) ?? "scaled" });
     } else if (target.token !== slot.token) {

@@ -260,6 +260,18 @@ describe("a slot that runs tasks", () => {
     const two = [mark, { ...mark, slotId: 1 }].map((one) => one as NonNullable<typeof mark>);
     slots.silent("a@v1#0.0", { ...flight(0), tasks: two }, 60_000, AHEAD);
     expect(overdue()).toBe(false);
+    // Nor is it stuck for that.
+    const stuckAt = (now: number) => slots.actual(now, limits(1000))[0]?.stuck;
+    expect([stuckAt(61_000), stuckAt(61_001)]).toEqual([false, true]);
+  });
+
+  it("is stuck also while it finishes its task, which an endless loop never does", () => {
+    const { slots, run } = table();
+    run(0);
+    slots.stopping(SLOT, "paused", 10);
+    const stuckAt = (now: number, finishes: boolean) =>
+      slots.actual(now, () => ({ stuckMs: 1000, finishes }))[0]?.stuck;
+    expect([stuckAt(1000, true), stuckAt(1001, true), stuckAt(1001, false)]).toEqual([false, true, false]);
   });
 
   it("costs nothing of its budget when its task did not end", () => {

@@ -19,6 +19,8 @@ interface Entry extends Omit<ActualSlot, "stuck" | "finishes" | "overdue"> {
   /** When its last progress was; kept up while it waits on purpose. */
   progressAt: number;
   waiting: boolean;
+  /** When its process was last seen to be blocked, by whichever of its slots. */
+  blockedAt: number;
   restarts: number;
   /** Whether the last run ended by itself: the next start then is a restart. */
   endedItself: boolean;
@@ -71,7 +73,11 @@ export class Slots {
         task === null || task.timeoutMs === 0 ? Infinity : task.timeoutMs + this.#timings.taskGraceMs;
       return {
         ...entry,
-        stuck: entry.state === "running" && !entry.waiting && now - entry.progressAt > stuckMs,
+        // Also while it finishes its task: it may have no timeout.
+        stuck:
+          (entry.state === "running" || (entry.state === "stopping" && finishes)) &&
+          !entry.waiting &&
+          now - Math.max(entry.progressAt, entry.blockedAt) > stuckMs,
         finishes,
         overdue: task !== null && task.ranMs > longest,
       };
@@ -128,6 +134,7 @@ export class Slots {
       runIterations: 0,
       progressAt: now,
       waiting: false,
+      blockedAt: now,
       restarts: before?.restarts ?? 0,
       endedItself: false,
       stopReason: null,
@@ -211,12 +218,15 @@ export class Slots {
 
   /**
    * A host says nothing: of its slots only the one that ran last can run, with what stands in the flight mark. Where several tasks have
-   * begun, any of them may have gone on after an `await` and blocks the others: then none is accused.
+   * begun, any of them may have gone on after an `await` and blocks the others: then none is accused, nor taken for stuck.
    */
   silent(host: string, flight: Flight, now: number, ahead: number): void {
-    if (flight.tasks.length > 1) return;
     for (const entry of this.#entries.values()) {
       if (entry.host !== host) continue;
+      if (flight.tasks.length > 1) {
+        entry.blockedAt = now;
+        continue;
+      }
       const mark = flight.tasks.find(({ slotId }) => slotId === entry.slotId);
       const [first] = mark?.tasks ?? [];
       const runs = mark !== undefined && first !== undefined && flight.lastSlot === entry.slotId;
