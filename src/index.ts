@@ -58,6 +58,9 @@ export type { Envelope } from "./protocol/envelope.ts";
 export type { Log, LogFields, LogLevel } from "./internal/log.ts";
 export type { FailureReason, OnDuplicate, TaskState } from "./protocol/task.ts";
 
+export type { PoolStats } from "./store/pool-store.ts";
+export type { ItemState, RetireReason } from "./protocol/pool.ts";
+
 // The store port
 export { openStore } from "./store/open.ts";
 export type { Store, StoreOptions } from "./store/store.ts";

@@ -274,6 +274,8 @@ describe.each(PLACES)("on $name", ({ at }) => {
     it("holds for longer when it is extended", async () => {
       const { others, lease } = await held(ANY, { holdSeconds: 0.5 });
       await lease.extend(60);
+      // Never for less.
+      await lease.extend(0.1);
       await expect(others.handle(ANY).claim({ waitSeconds: 1 })).resolves.toBeNull();
       expect(lease.signal.aborted).toBe(false);
       await lease.release();

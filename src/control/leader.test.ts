@@ -1,7 +1,45 @@
 import { expect, test, vi } from "vitest";
+import { z } from "zod";
+import { definePool } from "../contracts/pool.ts";
 import { SILENT } from "../internal/log.ts";
+import { poolSettings } from "../primitives/pool-settings.ts";
 import { openStore } from "../store/open.ts";
+import type { PoolStats } from "../store/pool-store.ts";
 import { Leader } from "./leader.ts";
+
+test("sweeps pools: what nobody claims is released, and goes when its time is over", async () => {
+  let now = 1_781_234_567_890;
+  const store = await openStore("sqlite::memory:", { frozenNow: () => now });
+  const pool = "keys";
+  const settings = poolSettings(definePool(pool, { payload: z.string() }));
+  await store.pools.declare({ pool, settings, as: "owner" });
+  const item = { payload: "1", tags: {}, tagsJson: "{}" };
+  const items = [
+    { ...item, id: "held", ttlMs: 0 },
+    { ...item, id: "short", ttlMs: 1000 },
+  ];
+  await store.pools.put({ pool, items });
+  const claim = {
+    pool,
+    where: {},
+    n: 1,
+    holdMs: 2000,
+    autoExtend: false,
+    request: "r",
+    holder: "h",
+    by: "b",
+  };
+  expect((await store.pools.claim(claim)).outcome).toBe("claimed");
+  now += 3000;
+  const leader = new Leader({ store, candidate: "a", leaseMs: 3_000, sweepMs: 20_000, log: SILENT });
+  await leader.turn(undefined);
+  await vi.waitFor(async () => {
+    const { totals } = (await store.pools.stats({ pool })) as PoolStats;
+    expect(totals).toMatchObject({ leasesExpired: 1, expired: 1 });
+  });
+  await leader.resign();
+  await store.close();
+});
 
 test("forgets the probes of workers that are gone, and topics that are silent for a week", async () => {
   let now = 1_781_234_567_890;

@@ -120,8 +120,10 @@ export class PoolHold implements Held {
   }
 
   #holdUntil(untilMs: number, holdMs: number): void {
-    if (this.#over !== undefined) return;
-    this.#untilMs = untilMs - margin(holdMs);
+    const sure = untilMs - margin(holdMs);
+    // What holds for longer already is left as it is, in the store too.
+    if (this.#over !== undefined || sure <= this.#untilMs) return;
+    this.#untilMs = sure;
     this.#arm();
   }
 

@@ -63,7 +63,7 @@ export interface Lease<P extends Schema = Schema, T extends Schema = Schema> ext
   readonly uses: number;
   /** Aborts when the lease is lost (not when it is given back), before anybody else can hold the item. */
   readonly signal: AbortSignal;
-  /** Holds it for so long from now. */
+  /** Holds it for so long from now, unless it holds longer already. */
   extend(seconds: number): Promise<void>;
   /** Gives it back. */
   release(): Promise<void>;
