@@ -197,10 +197,13 @@ describe.each(PLACES)("on $name", ({ at }) => {
       expect(await queue.submitMany([{ url }, { url }, { url }])).toHaveLength(3);
       const full = await refusal(queue.submitMany([{ url }, { url }, { url }]), "FLEET_QUEUE_FULL");
       expect(full.message).toContain("3 tasks wait, maxLength is 5");
+      expect(full.message).toContain("submit fewer, add slots, or raise maxLength");
       expect(full.retryable).toBe(true);
       expect(await queue.length()).toBe(3);
       await queue.submitMany([{ url }, { url }]);
-      await refusal(queue.submit({ url }), "FLEET_QUEUE_FULL");
+      expect((await refusal(queue.submit({ url }), "FLEET_QUEUE_FULL")).message).toContain(
+        "task was not submitted",
+      );
       expect((await store.queues.stats({ queue: "pages" }))?.totals).toMatchObject({
         submitted: 5,
         refused: 4,
@@ -319,6 +322,9 @@ describe.each(PLACES)("on $name", ({ at }) => {
       await refusal(queue.result("nobody", { waitSeconds: 0 }), "FLEET_TASK_UNKNOWN");
       expect((await refusal(queue.result(5 as never), "FLEET_OPTION_INVALID")).message).toContain(
         "id must be the id of a task",
+      );
+      expect((await refusal(queue.unschedule(""), "FLEET_OPTION_INVALID")).message).toContain(
+        "id must be the id of a schedule",
       );
     });
 

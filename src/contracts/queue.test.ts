@@ -69,6 +69,8 @@ describe("defineQueue", () => {
     [{ timeoutSeconds: -1 }, "timeoutSeconds must be at least 0, got -1"],
     [{ timeoutSeconds: Number.POSITIVE_INFINITY }, "timeoutSeconds must be a finite number, got Infinity"],
     [{ keepSeconds: 1 }, "keepSeconds must be at least 60, got 1"],
+    [{ keepCount: 0 }, "keepCount must be at least 1, got 0"],
+    [{ keepFailedCount: 0 }, "keepFailedCount must be at least 1, got 0"],
     [{ maxPayloadBytes: 0 }, "maxPayloadBytes must be at least 1, got 0"],
     [{ crashLimit: 0 }, "crashLimit must be at least 1, got 0"],
   ])("refuses %o", (options, message) => {

@@ -32,7 +32,7 @@ export interface QueueOptions {
   keyConcurrency?: number;
   /** A task whose process or worker was lost so often goes to the dead letter as `poison`. 1 to 100, default 3. */
   crashLimit?: number;
-  /** How long completed and cancelled tasks are kept, with their results, in seconds: 60 to a year, default 3600; and at most how many: default 10 000. */
+  /** How long completed and cancelled tasks are kept, with their results, in seconds: 60 to a year, default 3600; and at most how many: 1 to 10 000 000, default 10 000. */
   keepSeconds?: number;
   keepCount?: number;
   /** The same for the dead letter: default 30 days, and 100 000. */
@@ -82,7 +82,7 @@ export const maxAttempts = integer({ min: 1, max: 1000 });
 export const timeoutSeconds = number({ min: 0, max: 365 * DAY });
 export const ttlSeconds = number({ min: 0, max: 10 * 365 * DAY });
 
-const KEPT = { min: 0, max: 10_000_000 };
+const KEPT = { min: 1, max: 10_000_000 };
 const RULES: OptionRules<Required<QueueOptions>> & { rateLimit: typeof notAvailable } = {
   // Comes with rate limits.
   rateLimit: notAvailable,

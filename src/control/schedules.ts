@@ -204,11 +204,16 @@ export async function runNow(queues: QueueStore, queue: string, spec: ScheduleSp
   const answer = await queues.submit({ queue, lists: [[task]] });
   const [result] = answer.outcome === "done" ? answer.lists : [];
   if (result?.outcome === "accepted") return task.id;
-  const why =
-    result === undefined
-      ? "its settings are not in the store"
-      : `it is full (${result.length} of ${result.maxLength})`;
-  throw new FleetError("FLEET_QUEUE_FULL", `queue "${queue}": the task was refused: ${why}`, {
-    retryable: true,
-  });
+  const refused = `queue "${queue}": the task was not submitted`;
+  if (result === undefined)
+    throw new FleetError(
+      "FLEET_STORE_FAILED",
+      `${refused}: the queue's settings are not in the store; start a worker that runs it, which writes them`,
+      { retryable: true },
+    );
+  throw new FleetError(
+    "FLEET_QUEUE_FULL",
+    `${refused}: ${result.length} tasks wait, maxLength is ${result.maxLength}; wait and try again, add slots, or raise maxLength`,
+    { retryable: true },
+  );
 }

@@ -155,7 +155,7 @@ export function queueHandle<P extends Schema, R extends Schema>(
 
     async unschedule(id) {
       fence?.();
-      return store.removeSchedule({ queue, id: taskId(where, id) });
+      return store.removeSchedule({ queue, id: givenId(where, id, "schedule") });
     },
   };
 }
@@ -222,5 +222,9 @@ function contractWait({ options }: QueueContract): number {
 }
 
 function taskId(where: string, id: unknown): string {
-  return typeof id === "string" && id !== "" ? id : refuse(`${where}: id`, "the id of a task", id);
+  return givenId(where, id, "task");
+}
+
+function givenId(where: string, id: unknown, what: string): string {
+  return typeof id === "string" && id !== "" ? id : refuse(`${where}: id`, `the id of a ${what}`, id);
 }

@@ -56,7 +56,7 @@ export class QueueSubmitter {
     const { length, maxLength } = result;
     throw new FleetError(
       "FLEET_QUEUE_FULL",
-      `queue "${this.#contract.name}" is full: ${length} tasks wait, maxLength is ${maxLength}; ${tasks.length === 1 ? "the task was" : `none of ${tasks.length} tasks was`} submitted`,
+      `queue "${this.#contract.name}" is full: ${length} tasks wait, maxLength is ${maxLength}; ${tasks.length === 1 ? "the task was not" : `none of ${tasks.length} tasks was`} submitted. Wait and try again, submit fewer, add slots, or raise maxLength`,
       { retryable: true },
     );
   }

@@ -102,7 +102,7 @@ export interface TaskRecord {
   submittedAt: number;
   /** Since when, or from when on, it may run. */
   dueAt: number;
-  /** When its time to live is over, unless it has started; null for never. */
+  /** When its time to live is over, unless it has started; null for never, and while it is active. */
   expiresAt: number | null;
   /** Of the present or last claim. */
   startedAt: number | null;

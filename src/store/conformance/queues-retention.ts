@@ -62,6 +62,7 @@ export function queueRetention(harness: StoreHarness): void {
     await q.submit(...tasks(["a", "b", "c"], { ttlMs: 1000 }));
     const [a, b, c] = await q.claim("h", 3);
     if (!a || !b || !c) throw new Error("three were there");
+    expect(await q.get("a")).toMatchObject({ state: "active", expiresAt: null });
     clock.advance(500);
     await q.settle(ended(a, "returned"), ended(b, "interrupted"));
     expect(await q.get("a")).toMatchObject({ state: "waiting", expiresAt: clock.ms + 500 });

@@ -65,7 +65,8 @@ export function recordOf(queue: string, reply: RecordReply): TaskRecord {
     timeoutMs,
     submittedAt,
     dueAt: due === null ? submittedAt : Number(due),
-    expiresAt: numberOf(expires),
+    // Kept for as long as a first claim may yet be returned.
+    expiresAt: state === "a" ? null : numberOf(expires),
     startedAt: claim === null ? null : Number(claim.slice(0, space)),
     finishedAt: numberOf(finished),
     worker: claim === null ? null : claim.slice(space + 1),
