@@ -43,7 +43,8 @@ const lost = (
 
 describe("lostTasks", () => {
   it("counts a crash for the tasks of the slot to blame alone", () => {
-    expect(lost({})).toEqual({ queue: "q", holder: "i.1", settle: [], crashed: ["a"], error: "gone" });
+    const begun = ["a1", "b1", "c1"];
+    expect(lost({})).toEqual({ queue: "q", holder: "i.1", settle: [], crashed: ["a"], begun, error: "gone" });
     expect(lost({}, { guilty: [1] })?.crashed).toEqual(["b", "c"]);
   });
 

@@ -11,8 +11,10 @@ export interface LostTasks {
   holder: string;
   /** What this supervisor ended because it ran on after its timeout, or got stuck: failed attempts. */
   settle: readonly Settlement[];
-  /** Ids of the tasks to blame for the end. All others of that holder were interrupted. */
+  /** Ids of the tasks to blame for the end. All others that had begun were interrupted. */
   crashed: readonly string[];
+  /** Tokens of what had begun. What else that holder has claimed is given back as if it had not: it costs no task anything. */
+  begun: readonly string[];
   error: string;
 }
 
@@ -29,7 +31,8 @@ export function lostTasks(
   const { guilty, error, draining, stopReasonOf } = why;
   const { tasks, holder, exit, killedFor } = end;
   if (tasks === null) return undefined;
-  const lost: LostTasks = { queue: tasks.queue, holder, settle: [], crashed: [], error };
+  const begun = exit.flight.tasks.flatMap(({ tasks: all }) => all.map(({ token }) => token));
+  const lost: LostTasks = { queue: tasks.queue, holder, settle: [], crashed: [], begun, error };
   // A drain costs nothing, however it ends.
   if (end.orderly || (draining && killedFor === "would-not-stop")) return lost;
   const causes = exit.flight.tasks.filter(({ slotId }) => guilty.length === 0 || guilty.includes(slotId));

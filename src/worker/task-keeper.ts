@@ -1,3 +1,4 @@
+import { RETURNED, settlementOf } from "../automation/task-outcome.ts";
 import { settingsOf } from "../primitives/queue-settings.ts";
 import { messageOf } from "../errors.ts";
 import { backoffMs } from "../internal/backoff.ts";
@@ -98,17 +99,21 @@ export class TaskKeeper {
   }
 
   /** Until the store has it: once the claims expire by themselves, they would all count as crashes. */
-  async #lose({ queue, holder, settle, crashed, error }: LostTasks): Promise<void> {
+  async #lose({ queue, holder, crashed, begun, error, ...lost }: LostTasks): Promise<void> {
     const { queues, books, log } = this.#parts;
     const { id: worker } = books.member;
     const { leaseMs } = books.timings;
     for (let failures = 1; !this.#stopped; failures++) {
       try {
+        // What it had claimed ahead, its flight mark does not show. It is handed nothing more from here on.
+        const { held } = await queues.keep({ queue, holders: [holder], leaseMs, idle: [] });
+        const ahead = (held[0] ?? []).filter(({ token }) => !begun.includes(token));
+        const settle = [...lost.settle, ...ahead.map((task) => settlementOf(task, RETURNED))];
         // Before the rest is given up: a holder that has none left is forgotten.
         if (settle.length > 0) await queues.turn({ queue, holder, worker, leaseMs, settle, claim: 0 });
-        const lost = await queues.lose({ queue, holders: [holder], crashed, error });
-        if (lost.crashed + lost.interrupted + settle.length > 0)
-          log.warn("tasks have lost their process", { queue, ...lost, timed_out: settle.length });
+        const count = await queues.lose({ queue, holders: [holder], crashed, error });
+        if (count.crashed + count.interrupted + lost.settle.length > 0)
+          log.warn("tasks have lost their process", { queue, ...count, timed_out: lost.settle.length });
         return;
       } catch (thrown) {
         this.#say("tasks that have lost their process could not be given back; trying again", queue, thrown);

@@ -9,7 +9,7 @@ import { fstatSync, readSync, writeSync } from "node:fs";
 import type { SlotTask } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
 
-/** Slots with higher ids leave no marks: of what they ran, a crash is put down to all. */
+/** Slots with higher ids leave no marks: when their process is lost, what they ran counts as claimed only. */
 const SLOTS = 10_000;
 const RECORDS_AT = 131_072;
 const RECORD = 256;
