@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
-import { declaredPool, HOLD_MS, isConserved, item, items, newRequest } from "./pool-driver.ts";
+import { declaredPool, HOLD_MS, isConserved, item, items, newRequest, Pool } from "./pool-driver.ts";
 
 export function poolTime(harness: StoreHarness): void {
   siteCase(harness, "maxAge: retired so long after its put, or with its release", async ({ open }) => {
@@ -64,6 +64,21 @@ export function poolTime(harness: StoreHarness): void {
       expect(isConserved(await pool.stats())).toBe(true);
     },
   );
+
+  siteCase(harness, "a time to live is kept though a clock ahead has passed it", async ({ open }) => {
+    const clock = new HandClock();
+    const pool = await declaredPool(await open(clock.options));
+    const ahead = new Pool(await open({ frozenNow: () => clock.ms + 1500 }));
+    await pool.put(item("a", { ttlMs: 1000 }));
+    const a = await pool.claimOne("h");
+    await ahead.sweep();
+    expect(await pool.release(a)).toEqual(["done"]);
+    clock.advance(999);
+    expect(await pool.sweep()).toMatchObject({ expired: 0 });
+    clock.advance(1);
+    expect(await pool.sweep()).toMatchObject({ expired: 1 });
+    expect(await pool.count()).toEqual({});
+  });
 
   siteCase(
     harness,

@@ -71,9 +71,9 @@ function p.know_ends()
       p.retire(number, item, reason, "", at)
       return
     end
-    -- While it was held the end of its life may have been passed over.
+    -- While it was held the end of its life may have been passed over, also by a clock that has stepped back since.
     local ends = p.end_of(item)
-    if ends > 0 and ends <= p.now then p.limit(number, item) end
+    if ends > 0 then p.limit(number, item) end
     local cool = at + math.max(rest or 0, p.cooldown)
     if cool > p.now then
       p.mark(number, item.tags, p.COOL + cool)
