@@ -4,39 +4,21 @@ import { definePool } from "../contracts/pool.ts";
 import { SILENT } from "../internal/log.ts";
 import { poolSettings } from "../primitives/pool-settings.ts";
 import { openStore } from "../store/open.ts";
-import type { PoolStats } from "../store/pool-store.ts";
 import { Leader } from "./leader.ts";
 
-test("sweeps pools: what nobody claims is released, and goes when its time is over", async () => {
+test("sweeps pools: retired items are forgotten when they were kept for long enough", async () => {
   let now = 1_781_234_567_890;
   const store = await openStore("sqlite::memory:", { frozenNow: () => now });
   const pool = "keys";
-  const settings = poolSettings(definePool(pool, { payload: z.string() }));
+  const settings = poolSettings(definePool(pool, { payload: z.string(), keepRetiredSeconds: 60 }));
   await store.pools.declare({ pool, settings, as: "owner" });
-  const item = { payload: "1", tags: {}, tagsJson: "{}" };
-  const items = [
-    { ...item, id: "held", ttlMs: 0 },
-    { ...item, id: "short", ttlMs: 1000 },
-  ];
-  await store.pools.put({ pool, items });
-  const claim = {
-    pool,
-    where: {},
-    n: 1,
-    holdMs: 2000,
-    autoExtend: false,
-    request: "r",
-    holder: "h",
-    by: "b",
-  };
-  expect((await store.pools.claim(claim)).outcome).toBe("claimed");
-  now += 3000;
+  await store.pools.put({ pool, items: [{ id: "k", payload: "1", tags: {}, tagsJson: "{}", ttlMs: 0 }] });
+  await store.pools.retire({ pool, id: "k", note: "" });
+  now += 61_000;
+  expect(await store.pools.get({ pool, id: "k" })).toMatchObject({ state: "retired" });
   const leader = new Leader({ store, candidate: "a", leaseMs: 3_000, sweepMs: 20_000, log: SILENT });
   await leader.turn(undefined);
-  await vi.waitFor(async () => {
-    const { totals } = (await store.pools.stats({ pool })) as PoolStats;
-    expect(totals).toMatchObject({ leasesExpired: 1, expired: 1 });
-  });
+  await vi.waitFor(async () => expect(await store.pools.get({ pool, id: "k" })).toBeUndefined());
   await leader.resign();
   await store.close();
 });
