@@ -5,7 +5,7 @@ import type { TaskState } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailed, EXIT } from "./exit.ts";
 import type { TargetFlags } from "./options.ts";
-import { type FilterFlags, selectTasks, statesOf } from "./task-filters.ts";
+import { type FilterFlags, selectIds, statesOf } from "./task-filters.ts";
 import { findQueue } from "./task-queue.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -117,13 +117,12 @@ async function select(
 ): Promise<string[]> {
   const { states, usual } = VERBS[change];
   const among = flags.state === undefined ? usual : states;
-  const found = await selectTasks(store.queues, {
+  return selectIds(store.queues, {
     queue,
     states: statesOf(flags, among),
     filters: flags,
     now: await store.now(),
   });
-  return found.map(({ id }) => id);
 }
 
 async function confirm(

@@ -1,7 +1,9 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import type { TaskRecord, TaskState } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
-import { matches, selectTasks, sinceOf, span, statesOf } from "./task-filters.ts";
+import { matches, selectIds, selectTasks, sinceOf, span, statesOf } from "./task-filters.ts";
 
 const NOW = 1_000_000;
 const task = (over: Partial<TaskRecord>) =>
@@ -77,5 +79,27 @@ describe("filters", () => {
     expect(asked.splice(0)).toHaveLength(6);
     expect(await select(3)).toHaveLength(3);
     expect(asked).toEqual(["active 0", "active 1"]);
+  });
+
+  it("keep no more than the ids of those that are to be changed", async () => {
+    setFlagsFromString("--expose-gc");
+    const gc = runInNewContext("gc") as () => void;
+    const given: WeakRef<TaskRecord>[] = [];
+    let leftAtEnd = -1;
+    const page: QueueStore["page"] = async ({ cursor = "0" }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      const n = Number(cursor);
+      if (n === 10) {
+        gc();
+        leftAtEnd = given.slice(0, 800).filter((ref) => ref.deref() !== undefined).length;
+      }
+      const tasks = Array.from({ length: 100 }, (_, i) => task({ id: `${n}-${i}` }));
+      given.push(...tasks.map((one) => new WeakRef(one)));
+      return n < 10 ? { tasks, next: String(n + 1) } : { tasks };
+    };
+    const selection = { queue: "q", states: ["failed" as const], filters: {}, now: NOW };
+    const ids = await selectIds({ page } as QueueStore, selection);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([1100, "0-0", "10-99"]);
+    expect(leftAtEnd).toBe(0);
   });
 });

@@ -76,25 +76,45 @@ export function statesOf({ state, reason }: FilterFlags, among: readonly TaskSta
   return reason === undefined ? asked : asked.filter((one) => one === "failed");
 }
 
+export interface Selection {
+  queue: string;
+  states: readonly TaskState[];
+  filters: FilterFlags;
+  now: number;
+}
+
 /** Tasks that fit, state by state in the order of `states`, at most `filters.limit`. */
-export async function selectTasks(
+export async function selectTasks(store: QueueStore, selection: Selection): Promise<TaskRecord[]> {
+  const found: TaskRecord[] = [];
+  for await (const task of tasksThatFit(store, selection)) found.push(task);
+  return found;
+}
+
+/** Their ids alone: of any number of tasks no more than a page is in memory with its payloads. */
+export async function selectIds(store: QueueStore, selection: Selection): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { id } of tasksThatFit(store, selection)) found.push(id);
+  return found;
+}
+
+async function* tasksThatFit(
   store: QueueStore,
-  args: { queue: string; states: readonly TaskState[]; filters: FilterFlags; now: number },
-): Promise<TaskRecord[]> {
-  const { queue, states, filters, now } = args;
+  { queue, states, filters, now }: Selection,
+): AsyncGenerator<TaskRecord> {
   const limit = filters.limit ?? Number.POSITIVE_INFINITY;
-  const found = new Map<string, TaskRecord>();
+  // A task that moves meanwhile can be on two pages.
+  const seen = new Set<string>();
   for (const state of states) {
     let cursor: string | undefined;
     do {
       const page = await store.page({ queue, state, n: PAGE, ...(cursor === undefined ? {} : { cursor }) });
       for (const task of page.tasks) {
-        if (!matches(task, filters, now)) continue;
-        found.set(task.id, task);
-        if (found.size >= limit) return [...found.values()];
+        if (seen.has(task.id) || !matches(task, filters, now)) continue;
+        seen.add(task.id);
+        yield task;
+        if (seen.size >= limit) return;
       }
       cursor = page.next;
     } while (cursor !== undefined);
   }
-  return [...found.values()];
 }
