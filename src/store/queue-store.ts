@@ -189,6 +189,7 @@ export interface QueueStore {
    */
   putSchedule(args: { queue: string; spec: ScheduleSpec }): Promise<ScheduleRecord>;
   removeSchedule(args: { queue: string; id: string }): Promise<"removed" | "unknown">;
+  /** One that is resumed counts its ticks from now on. */
   pauseSchedule(args: { queue: string; id: string; paused: boolean }): Promise<"done" | "unknown">;
   schedules(args: { queue: string }): Promise<{ now: number; schedules: ScheduleRecord[] }>;
   /**
