@@ -16,7 +16,7 @@ import { Queues } from "../primitives/queues.ts";
 import type { Counter, CounterOptions } from "../primitives/counter.ts";
 import type { LockLease, LockOptions } from "../primitives/lock.ts";
 import type { RateLimit, RateLimitOptions } from "../primitives/rate-limit.ts";
-import { SharedState } from "../primitives/shared-state.ts";
+import { SharedState } from "../primitives/state.ts";
 import type { StreamHandle } from "../primitives/stream.ts";
 import { Streams } from "../primitives/streams.ts";
 import { openStore } from "../store/open.ts";

@@ -3,7 +3,7 @@ import { SILENT } from "../internal/log.ts";
 import { LeaseBook } from "../primitives/lease-book.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { Queues } from "../primitives/queues.ts";
-import type { SharedState } from "../primitives/shared-state.ts";
+import type { SharedState } from "../primitives/state.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { BusEvent } from "../protocol/event.ts";
 import type { EventStore, Store } from "../store/store.ts";

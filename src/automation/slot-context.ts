@@ -7,7 +7,7 @@ import type { LeaseBook } from "../primitives/lease-book.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
 import type { Queues } from "../primitives/queues.ts";
-import type { SharedState } from "../primitives/shared-state.ts";
+import type { SharedState } from "../primitives/state.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { Subscription } from "../primitives/subscription.ts";
 import { slotKey } from "../protocol/spec.ts";

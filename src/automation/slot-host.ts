@@ -3,7 +3,7 @@ import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
 import { Pools } from "../primitives/pools.ts";
 import { Queues } from "../primitives/queues.ts";
-import { SharedState } from "../primitives/shared-state.ts";
+import { SharedState } from "../primitives/state.ts";
 import { Streams } from "../primitives/streams.ts";
 import type { FromHost, SlotTask, ToHost } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";

@@ -4,7 +4,7 @@ import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { LeaseBook } from "../primitives/lease-book.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { Queues } from "../primitives/queues.ts";
-import type { SharedState } from "../primitives/shared-state.ts";
+import type { SharedState } from "../primitives/state.ts";
 import type { Streams } from "../primitives/streams.ts";
 import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";

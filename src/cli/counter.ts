@@ -3,7 +3,7 @@ import { checkName } from "../contracts/name.ts";
 import { FleetError } from "../errors.ts";
 import { SILENT } from "../internal/log.ts";
 import type { Counter } from "../primitives/counter.ts";
-import { SharedState } from "../primitives/shared-state.ts";
+import { SharedState } from "../primitives/state.ts";
 import type { Store } from "../store/store.ts";
 import { addTargetOptions, type TargetFlags, wholeNumber } from "./options.ts";
 import { type Column, renderTable } from "./table.ts";

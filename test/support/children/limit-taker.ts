@@ -1,5 +1,5 @@
 // Takes permits of a rate limit for a while, several at a time, and tells when they were granted.
-import { SharedState } from "../../../src/primitives/shared-state.ts";
+import { SharedState } from "../../../src/primitives/state.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { readInput, tell } from "./ipc.ts";
 

@@ -1,6 +1,6 @@
 // Takes a lock, and tries to extend it when it is told to.
 import { isFleetError } from "../../../src/errors.ts";
-import { SharedState } from "../../../src/primitives/shared-state.ts";
+import { SharedState } from "../../../src/primitives/state.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { readInput, tell } from "./ipc.ts";
 
