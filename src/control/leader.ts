@@ -106,7 +106,7 @@ export class Leader {
   }
 
   async #sweep(): Promise<void> {
-    const { registry, streams, queues, pools, events } = this.#options.store;
+    const { registry, streams, queues, pools, events, state } = this.#options.store;
     try {
       for (const stream of await streams.list()) {
         if (!this.leading) return;
@@ -116,6 +116,7 @@ export class Leader {
       if (this.#sweeps++ % FORGET_EVERY === 0) {
         await events.sweep({ prefix: PROBE_PREFIX, silentMs: FORGET_WORKER_MS });
         await events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS });
+        await state.limits.sweep();
       }
       const steps: SweepStep[] = [
         ...(await queues.list()).map((queue) => () => queues.sweep({ queue })),
