@@ -136,7 +136,7 @@ describe("TaskDesk", () => {
 
   it("sends what many slots have done in two calls, so that one half runs while the other is written", async () => {
     const { desk: at, slot, state, calls, running } = desk();
-    const slots = Array.from({ length: 10 }, (_, slotId): DeskSlot => ({ ...slot, slotId }));
+    const slots = Array.from({ length: 40 }, (_, slotId): DeskSlot => ({ ...slot, slotId }));
     for (const one of slots) at.join(one);
     state.tasks = Array.from({ length: 100 }, (_, index) => String(index));
     const answers: (() => void)[] = [];
@@ -154,16 +154,16 @@ describe("TaskDesk", () => {
     }
     await vi.waitFor(() =>
       expect(calls.map(({ settle, claim }) => [settle.length, claim])).toEqual([
-        [5, 5],
-        [5, 5],
+        [20, 20],
+        [20, 20],
       ]),
     );
     answers[0]?.();
-    await vi.waitFor(() => expect(ids(running)).toHaveLength(5));
+    await vi.waitFor(() => expect(ids(running)).toHaveLength(20));
     await delay(20);
-    expect(running).toHaveLength(5);
+    expect(running).toHaveLength(20);
     answers[1]?.();
-    await vi.waitFor(() => expect(ids(running)).toHaveLength(10));
+    await vi.waitFor(() => expect(ids(running)).toHaveLength(40));
   });
 
   it("is woken by its supervisor, and when a task falls due", async () => {

@@ -14,8 +14,8 @@ import { meanRun, SOON_MS, tasksAhead, tasksToClaim } from "./task-prefetch.ts";
 
 /** Two, so that the next call is made while the answer of the last one is being worked on. */
 const CALLS = 2;
-/** From so many on, ends that come together travel in two calls. */
-const MANY = 8;
+/** From so many on, ends that come together travel in two calls: for fewer, a second call costs more than the halves gain. */
+const MANY = 32;
 /** How often timeouts, and tasks that nobody takes, are looked at while there are any. */
 const TICK_MS = SOON_MS;
 const MOST_GIVEN_BACK = 10_000;
