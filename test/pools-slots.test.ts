@@ -90,6 +90,8 @@ describe.each(PLACES)("in processes on $name", ({ at }) => {
     "what a holder that is killed held is claimable after its hold and a second (renewed: %s)",
     async (autoExtend) => {
       const { pool, child, token } = await holder({ holdSeconds: 2, autoExtend });
+      // It is alive until it is killed, and so has released nothing by itself.
+      expect(process.kill(child.pid, 0)).toBe(true);
       child.kill("SIGKILL");
       await child.ended;
       const killed = performance.now();

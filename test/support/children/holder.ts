@@ -24,4 +24,6 @@ if (lease === null) throw new Error("nothing was free");
 lease.signal.addEventListener("abort", () => {
   lease.report("ok").catch((error: { code: string }) => void tell({ lost: error.code }));
 });
+// A lease alone does not keep its process alive.
+setInterval(() => undefined, 60_000);
 await tell({ held: lease.id, token: lease.token });
