@@ -1,7 +1,7 @@
 // Why an automation, or one of its slots, does not do more than it does: in words. Pure.
 import type { QueueStats } from "../store/queue-store.ts";
 import type { AutomationLine, SlotLine } from "./status-report.ts";
-import { duration } from "./table.ts";
+import { duration, firstLine } from "./table.ts";
 
 /** One finding: a code for programs, a sentence for people. */
 export interface Finding {
@@ -124,8 +124,4 @@ export function atLimit({ settings: { concurrency }, counts }: QueueStats): Find
 
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] as string;
 }

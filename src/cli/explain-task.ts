@@ -3,8 +3,7 @@ import type { TaskRecord, TaskState } from "../protocol/task.ts";
 import type { QueueStats } from "../store/queue-store.ts";
 import { atLimit, count, type Finding, whyIdle } from "./explain-automation.ts";
 import type { AutomationLine } from "./status-report.ts";
-import { duration } from "./table.ts";
-import { firstLine } from "./task-view.ts";
+import { duration, firstLine } from "./table.ts";
 
 export interface TaskFacts {
   task: TaskRecord;

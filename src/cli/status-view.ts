@@ -1,6 +1,6 @@
 import { escapeControls } from "../internal/redact.ts";
 import type { AutomationLine, SlotLine, StatusReport, WorkerLine } from "./status-report.ts";
-import { type Column, duration, renderTable } from "./table.ts";
+import { type Column, duration, firstLine, renderTable } from "./table.ts";
 
 /** Mark-up, so that rendering needs no terminal. */
 export interface Paint {
@@ -139,8 +139,4 @@ function lastError({ state, reason, last_cause, last_error, history }: SlotLine,
   const when = at === undefined ? "" : ` ${duration(now - at)} ago`;
   const cause = last_cause === null ? "" : ` (${last_cause.replace(/ \((.*)\)$/, ", $1")})`;
   return `last error${when}${cause}${last_error === null ? "" : `: ${firstLine(last_error)}`}`;
-}
-
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] as string;
 }

@@ -42,3 +42,7 @@ export function duration(ms: number): string {
   if (h > 0) return `${h} h ${m} m`;
   return m > 0 ? `${m} m ${s} s` : `${s} s`;
 }
+
+export function firstLine(text: string): string {
+  return text.split("\n", 1)[0] as string;
+}

@@ -2,7 +2,7 @@
 import type { FailureReason, TaskRecord, TaskState } from "../protocol/task.ts";
 import type { QueueStats } from "../store/queue-store.ts";
 import { escapeControls } from "../internal/redact.ts";
-import { type Column, duration, renderTable } from "./table.ts";
+import { type Column, duration, firstLine, renderTable } from "./table.ts";
 import { sinceOf } from "./task-filters.ts";
 
 type Paint = (text: string) => string;
@@ -216,8 +216,4 @@ export function relative(time: number, now: number): string {
 
 function short(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
-}
-
-export function firstLine(text: string): string {
-  return text.split("\n", 1)[0] as string;
 }

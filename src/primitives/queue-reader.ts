@@ -2,7 +2,7 @@ import { FleetError, isFleetError, messageOf } from "../errors.ts";
 import { backoffMs } from "../internal/backoff.ts";
 import type { Log, Throttle } from "../internal/log.ts";
 import { monotonicMs, sleep } from "../internal/timers.ts";
-import type { TaskRecord } from "../protocol/task.ts";
+import { isFinished, type TaskRecord } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
 import { pending, unknown } from "./queue-results.ts";
 import type { Place, QueueWaiters } from "./queue-waiters.ts";
@@ -42,7 +42,7 @@ export class QueueReader {
     if (waitSeconds > 0) return this.#with(id, (place) => this.#wait(place, { id, waitSeconds, signal }));
     const record = await this.#store.get({ queue: this.#queue, id });
     if (record === undefined) throw unknown(this.#queue, id);
-    if (isFinished(record)) return record;
+    if (isFinished(record.state)) return record;
     throw pending(record, 0);
   }
 
@@ -85,7 +85,7 @@ export class QueueReader {
         continue;
       }
       if (record === undefined) throw unknown(this.#queue, id);
-      if (isFinished(record)) return record;
+      if (isFinished(record.state)) return record;
       const left = until - monotonicMs();
       if (left <= 0) throw pending(record, waitSeconds);
       if (isAborted(signal)) throw stopped(record, signal);
@@ -111,10 +111,6 @@ export class QueueReader {
     await sleep(pause, signal);
     return true;
   }
-}
-
-export function isFinished({ state }: Pick<TaskRecord, "state">): boolean {
-  return state === "completed" || state === "failed" || state === "cancelled";
 }
 
 function stopped(record: TaskRecord, signal: AbortSignal | undefined): Error {

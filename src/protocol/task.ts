@@ -10,6 +10,10 @@
 export const TASK_STATES = ["scheduled", "waiting", "active", "completed", "failed", "cancelled"] as const;
 export type TaskState = (typeof TASK_STATES)[number];
 
+export function isFinished(state: TaskState): boolean {
+  return state === "completed" || state === "failed" || state === "cancelled";
+}
+
 /** Why a task is in the dead letter. */
 export const FAILURE_REASONS = [
   /** The handler threw in each of its attempts. */

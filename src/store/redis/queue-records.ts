@@ -168,12 +168,3 @@ export function scheduleOf(stored: string): ScheduleRecord {
     revision: Number(revision),
   };
 }
-
-/** Equal values have equal texts, in whatever order their fields came. */
-export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
-}

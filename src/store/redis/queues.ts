@@ -1,9 +1,9 @@
+import { canonicalJson } from "../../internal/canonical.ts";
 import type { TaskRecord } from "../../protocol/task.ts";
 import type { QueueStore } from "../queue-store.ts";
 import type { QueueKeys } from "./keys.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 import {
-  canonical,
   cursorOf,
   PAGES,
   placeOf,
@@ -165,7 +165,7 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
     },
 
     async putSchedule({ queue, spec }) {
-      const args = { id: spec.id, timing: canonical(spec.timing), spec: canonical(spec) };
+      const args = { id: spec.id, timing: canonicalJson(spec.timing), spec: canonicalJson(spec) };
       return scheduleOf(await call<string>("queue-put-schedule", queue, args));
     },
 

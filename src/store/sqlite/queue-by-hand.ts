@@ -1,7 +1,8 @@
+import { isFinished } from "../../protocol/task.ts";
 import type { QueueStore } from "../queue-store.ts";
 import type { Database } from "./database.ts";
 import type { OpenQueue } from "./queue-book.ts";
-import { change, isFinished } from "./queue-moves.ts";
+import { change } from "./queue-moves.ts";
 import type { QueueSteps } from "./queue-steps.ts";
 import { bearerOf } from "./queue-submit.ts";
 import { readTask } from "./queue-tasks.ts";

@@ -1,4 +1,4 @@
-import type { TaskState } from "../../protocol/task.ts";
+import { isFinished } from "../../protocol/task.ts";
 import type { Database } from "./database.ts";
 import type { OpenQueue } from "./queue-book.ts";
 import { type Task, type TaskTexts, writeTask } from "./queue-tasks.ts";
@@ -57,10 +57,6 @@ function end(queue: OpenQueue, task: Task): void {
   if (task.reason !== null) queue.reasons[task.reason] = (queue.reasons[task.reason] ?? 0) + 1;
   if (task.asked) queue.ended.push(task.id);
   task.asked = false;
-}
-
-export function isFinished(state: TaskState): boolean {
-  return state === "completed" || state === "failed" || state === "cancelled";
 }
 
 /** The state of an unfinished task that is not claimed. */

@@ -1,8 +1,7 @@
-import type { TaskRecord, TaskState } from "../../protocol/task.ts";
+import { isFinished, type TaskRecord, type TaskState } from "../../protocol/task.ts";
 import type { QueueStats, QueueStore } from "../queue-store.ts";
 import type { Database } from "./database.ts";
 import type { OpenQueue } from "./queue-book.ts";
-import { isFinished } from "./queue-moves.ts";
 import { pageOf } from "./queue-pages.ts";
 import type { QueueSteps } from "./queue-steps.ts";
 import { ask } from "./queue-submit.ts";
