@@ -14,7 +14,11 @@ const LAYERS: readonly { path: RegExp; layer: number; family: string }[] = [
   { path: /^worker\/entry\.ts$/, layer: 6, family: "worker-entry" },
   { path: /^contracts\//, layer: 1, family: "language" },
   { path: /^protocol\//, layer: 1, family: "language" },
-  { path: /^store\/(store|queue-store|pool-store|state-store|limit-windows|watch)\.ts$/, layer: 2, family: "port" },
+  {
+    path: /^store\/(store|queue-store|pool-store|state-store|limit-windows|watch)\.ts$/,
+    layer: 2,
+    family: "port",
+  },
   { path: /^primitives\//, layer: 3, family: "primitives" },
   { path: /^store\/redis\//, layer: 3, family: "redis" },
   { path: /^store\/sqlite\//, layer: 3, family: "sqlite" },
