@@ -259,4 +259,22 @@ describe("TaskDesk", () => {
       ["2", "cancelled"],
     ]);
   });
+
+  it("says once that it waits for tasks no more, when its last slot takes none", async () => {
+    const { desk: made, slot, calls } = desk();
+    const other: DeskSlot = { ...slot, slotId: 1 };
+    made.join(other);
+    const taking = [made.take(slot, 1), made.take(other, 1)].map((tasks) => Promise.resolve(tasks));
+    await vi.waitFor(() => expect(calls).toHaveLength(1));
+    await delay(20);
+    made.dismiss(slot);
+    await delay(20);
+    expect(calls).toHaveLength(1);
+    made.leave(other);
+    await Promise.all(taking);
+    made.dismiss(other);
+    await vi.waitFor(() => expect(calls).toHaveLength(2));
+    await delay(20);
+    expect(calls.slice(1)).toEqual([{ settle: [], claim: 0 }]);
+  });
 });

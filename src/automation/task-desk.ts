@@ -141,9 +141,9 @@ export class TaskDesk {
     });
   }
 
-  /** It takes nothing any more. */
+  /** It takes nothing any more. Where no slot does, the store is to hand nothing over. */
   dismiss(slot: DeskSlot): void {
-    this.#open.delete(slot);
+    if (this.#open.delete(slot) && this.#open.size === 0 && this.#dry) void this.#turn([], 0);
     for (const taker of this.#takers.filter((waiting) => waiting.slot === slot)) this.#dismissTaker(taker);
     this.#giveBackAbove(tasksAhead({ slots: this.#open.size, ...this.#pace() }));
   }
