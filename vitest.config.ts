@@ -7,8 +7,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Processes and servers share two cores: more files at once would only make waits longer.
-    maxWorkers: 2,
+    // Most of the long ones wait for leases and processes; with more at once these get in each other's way on two cores.
+    maxWorkers: 3,
     reporters: ["default"],
   },
 });

@@ -27,7 +27,8 @@ test("each call has a token of its own, also after another issuer took the first
   const caller = start("caller", "fleet.config.ts", "caller");
   const issuers = await Promise.all(Array.from({ length: 20 }, (_, index) => issuerOf(`/orders/${index}`)));
   expect(issuers).toEqual(Array.from({ length: 20 }, () => "signed"));
-  const before = await statusOf("caller");
+  // A worker tells of its slots with its beat.
+  const before = await vi.waitFor(() => statusOf("caller"), { timeout: 10_000, interval: 100 });
 
   issuer.signal("SIGTERM");
   expect(await issuer.ended).toBe(0);
@@ -44,7 +45,8 @@ test("each call has a token of its own, also after another issuer took the first
   async function statusOf(worker: string) {
     const { workers } = await store.registry.view();
     const slots = workers.find(({ id }) => id === worker)?.slots ?? [];
-    expect([...(await runningSlots(store)).keys()]).toContain("caller/0");
+    const running = await runningSlots(store);
+    expect(["caller/0", "caller/1"].map((slot) => running.get(slot))).toEqual([["caller"], ["caller"]]);
     return slots
       .filter(({ automation }) => automation === "caller")
       .map(({ slotId, pid, restarts }) => ({ slotId, pid, restarts }))
