@@ -32,7 +32,10 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     for (const record of await fleet.ended(poison))
       expect(record).toMatchObject({ state: "failed", reason: "poison", attempts: 0, crashes: 3 });
     await fleet.ended(goodIds);
-    expect(new Set(fleet.effects(goodIds))).toEqual(new Set([1]));
+    // All of them; and each of the six crashes may double what its one neighbour had done and not yet told.
+    const effects = fleet.effects(goodIds);
+    expect(Math.min(...effects)).toBe(1);
+    expect(effects.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(goodIds.length + 6);
     for (const id of poison)
       expect(fleet.lines("job", "begin").filter((line) => line["task"] === id)).toHaveLength(3);
 
