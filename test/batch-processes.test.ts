@@ -76,7 +76,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     const by = (late?.startedAt ?? 0) - (late?.submittedAt ?? 0) - 4000;
     measured(`${place.name}: a delayed task starts late by`, ms(by));
     expect(by).toBeGreaterThanOrEqual(0);
-    expect(by).toBeLessThan(1000);
+    expect(by).toBeLessThan(2000);
     expect(fleet.effects([busy, delayed])).toEqual([1, 1]);
   }, 90_000);
 
