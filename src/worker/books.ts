@@ -20,6 +20,8 @@ export class Books {
   readonly epochs = new Map<string, number>();
   program: Program;
   view: FleetView | undefined;
+  /** Own time since which the store has answered, beat after beat; a store that is away does not make it older. */
+  answersSince = monotonicMs();
   /** Store time minus own monotonic time, from the last beat. */
   storeOffset = Date.now() - monotonicMs();
 

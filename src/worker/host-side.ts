@@ -170,7 +170,9 @@ export class HostSide {
       .filter(({ key, state }) => state !== "closing" && books.slots.on(key).length === 0)
       .map(({ key }) => key);
     this.#idleSince = new Map(idle.map((key) => [key, this.#idleSince.get(key) ?? now]));
-    const recent = idle.filter((key) => now - (this.#idleSince.get(key) ?? now) < books.timings.leaseMs);
+    const recent = idle.filter(
+      (key) => now - Math.max(this.#idleSince.get(key) ?? now, books.answersSince) < books.timings.leaseMs,
+    );
     if (recent.length === 0 || books.member.draining || books.member.standsBy) return [];
     const possible = possibleHosts(books.program, books.view?.desired ?? {}, books.epochs);
     return recent.filter((key) => possible.has(key));

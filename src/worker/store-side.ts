@@ -151,6 +151,8 @@ export class StoreSide {
     const leases = books.leases.all();
     const kept = await member.beat(leases, timings.leaseMs, statuses());
     if (kept === undefined) return this.#reenter();
+    // After a gap it begins anew: what waits for the store to place its slots has waited only since then.
+    if (kept.since - this.#beatAt > timings.leaseMs / 2) books.answersSince = monotonicMs();
     this.#beatAt = kept.since;
     books.storeOffset = kept.now - monotonicMs();
     books.leases.renewed(leases, kept.lost, kept.since + timings.leaseMs);
