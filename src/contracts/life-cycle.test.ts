@@ -19,7 +19,7 @@ describe("the framework's own topics", () => {
   it("are typed topics under fleet., each with a JSON Schema", () => {
     for (const topic of Object.values(FLEET_TOPICS)) {
       expect(isTopicContract(topic)).toBe(true);
-      expect(topic.name).toMatch(/^fleet\.(worker|slot)\.[a-z-]+$/);
+      expect(topic.name).toMatch(/^fleet\.(worker|slot|config|contract|version)\.[a-z-]+$/);
       expect(topic.jsonSchema).toMatchObject({ type: "object" });
     }
     expect(FLEET_TOPICS.slotCrashed.jsonSchema).toMatchObject({

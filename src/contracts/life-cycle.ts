@@ -9,6 +9,20 @@ export interface SlotOfEvent {
   worker: string;
 }
 
+export interface ContractBroken {
+  /** `"stream"`, `"queue"`, `"pool"` or `"topic"`, and its name. */
+  kind: string;
+  name: string;
+  /** The automation that gives, and the content hash of its code. */
+  giver: string;
+  giverVersion: string;
+  taker: string;
+  takerVersion: string;
+  /** JSON Pointer into the payload; `*` stands for any element or key. */
+  pointer: string;
+  reason: string;
+}
+
 export interface SlotEnded extends SlotOfEvent {
   /** How the run ended: `"stopped"`, `"returned"`, `"failed"`, `"store-lost"`, `"config-invalid"`, … */
   outcome: string;
@@ -16,13 +30,14 @@ export interface SlotEnded extends SlotOfEvent {
   error: string | null;
 }
 
-type Field = "text" | "number" | "text or null";
+type Field = "text" | "number" | "text or null" | "list of texts";
 type Fields<T> = { readonly [K in keyof T]-?: Field };
 
-const TYPES: Record<Field, string | string[]> = {
-  text: "string",
-  number: "number",
-  "text or null": ["string", "null"],
+const TYPES: Record<Field, object> = {
+  text: { type: "string" },
+  number: { type: "number" },
+  "text or null": { type: ["string", "null"] },
+  "list of texts": { type: "array", items: { type: "string" } },
 };
 
 const SLOT: Fields<SlotOfEvent> = { automation: "text", slot: "number", worker: "text" };
@@ -56,6 +71,39 @@ export const FLEET_TOPICS = Object.freeze({
     ...SLOT,
     reason: "text",
   }),
+  /** Somebody has changed an automation's config. */
+  configPatched: own<{ automation: string; generation: number; by: string; note: string | null }>(
+    "fleet.config.patched",
+    { automation: "text", generation: "number", by: "text", note: "text or null" },
+  ),
+  /** A slot has refused a new config and goes on with the one that it has. */
+  configRejected: own<SlotOfEvent & { generation: number; reason: string }>("fleet.config.rejected", {
+    ...SLOT,
+    generation: "number",
+    reason: "text",
+  }),
+  /** A config on trial was taken back, as its slots crash more than the others. */
+  configCanaryStopped: own<{ automation: string; generation: number; reason: string }>(
+    "fleet.config.canary-stopped",
+    { automation: "text", generation: "number", reason: "text" },
+  ),
+  /** What one automation gives through a contract may be nothing that another one takes. */
+  contractBroken: own<ContractBroken>("fleet.contract.broken", {
+    kind: "text",
+    name: "text",
+    giver: "text",
+    giverVersion: "text",
+    taker: "text",
+    takerVersion: "text",
+    pointer: "text",
+    reason: "text",
+  }),
+  /** Workers have different versions of an automation. */
+  versionDrift: own<{ automation: string; versions: string[]; workers: string[] }>("fleet.version.drift", {
+    automation: "text",
+    versions: "list of texts",
+    workers: "list of texts",
+  }),
 });
 
 function own<T extends object>(name: string, fields: Fields<T>): TopicContract<Schema<T>> {
@@ -66,9 +114,7 @@ function jsonOf(fields: Readonly<Record<string, Field>>): JsonSchema {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     type: "object",
-    properties: Object.fromEntries(
-      Object.entries(fields).map(([name, field]) => [name, { type: TYPES[field] }]),
-    ),
+    properties: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, TYPES[field]])),
     required: Object.keys(fields),
   };
 }
@@ -89,5 +135,6 @@ function fieldsSchema<T extends object>(fields: Fields<T>): Schema<T> {
 
 function fits(field: Field, value: unknown): boolean {
   if (field === "number") return typeof value === "number";
+  if (field === "list of texts") return Array.isArray(value) && value.every((one) => typeof one === "string");
   return typeof value === "string" || (field === "text or null" && value === null);
 }

@@ -70,6 +70,16 @@ export function text(options: { max?: number } = {}): (value: unknown, where: st
       : refuse(where, `a text of 1 to ${max} characters`, value);
 }
 
+/** One or two dots are no part of an address; half a character, or none (NUL), is not kept by every store as it is. */
+const NO_ID = /^\.{1,2}$|\p{Surrogate}|\0/u;
+
+/** An id that somebody chooses for what is theirs: any text that every store keeps and every address can name. */
+export function chosenId(value: unknown, where: string): string {
+  if (typeof value === "string" && value.length > 0 && value.length <= 128 && !NO_ID.test(value))
+    return value;
+  return refuse(where, 'a text of 1 to 128 whole characters, and neither "." nor ".."', value);
+}
+
 export function oneOf<const T extends string>(allowed: readonly T[]): (value: unknown, where: string) => T {
   return (value, where) =>
     allowed.includes(value as T)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineQueue, isQueueContract, QUEUE_DEFAULTS } from "./queue.ts";
+import type { QueueRateLimit } from "./rate-limit.ts";
 
 const Page = z.object({ url: z.url() });
 const refusal = (options: object) => {
@@ -89,7 +90,42 @@ describe("defineQueue", () => {
     expect(() => defineQueue("q", { payload: Page, result: z.bigint() })).toThrow('queue "q": result');
   });
 
-  it("refuses a rate limit until there are some", () => {
-    expect(refusal({ rateLimit: 5 }).code).toBe("FLEET_NOT_AVAILABLE");
+  it("takes a rate limit, by default one of its own name, with all filled in", () => {
+    const limited = (rateLimit: QueueRateLimit) =>
+      defineQueue("scraper", { payload: Page, rateLimit }).options.rateLimit;
+    expect(limited({ limit: 50, perSeconds: 1 })).toEqual({
+      name: "scraper",
+      key: "",
+      cost: 1,
+      windows: [{ limit: 50, perMs: 1000, burst: 1 }],
+    });
+    const windows = [
+      { limit: 1000, perSeconds: 3600, burst: 100 },
+      { limit: 10, perSeconds: 1, burst: 2 },
+    ];
+    expect(limited({ name: "example-api", key: "eu", cost: 2, windows })).toEqual({
+      name: "example-api",
+      key: "eu",
+      cost: 2,
+      windows: [
+        { limit: 10, perMs: 1000, burst: 2 },
+        { limit: 1000, perMs: 3_600_000, burst: 100 },
+      ],
+    });
+  });
+
+  it.each<[unknown, string]>([
+    [5, 'queue "scraper": rateLimit: options must be an object, got 5'],
+    [{}, "rateLimit: limit is missing"],
+    [{ limit: 5 }, "rateLimit: perSeconds is missing"],
+    [{ limit: 0, perSeconds: 1 }, "rateLimit: limit must be at least 1, got 0"],
+    [{ limit: 5, perSecond: 1 }, 'rateLimit: unknown option "perSecond"; did you mean "perSeconds"?'],
+    [{ limit: 5, perSeconds: 1, burst: 6 }, "rateLimit: burst must be at most limit, which is 5, got 6"],
+    [{ limit: 5, perSeconds: 1, burst: 1, cost: 2 }, "rateLimit: a cost of 2 is more than may be taken"],
+    [{ limit: 5, perSeconds: 1, windows: [{ limit: 1, perSeconds: 1 }] }, "not both"],
+    [{ name: "No Name", limit: 5, perSeconds: 1 }, 'rate limit "No Name" is not a valid name'],
+    [{ key: "a\0b", limit: 5, perSeconds: 1 }, "rateLimit: key must be a text"],
+  ])("refuses rateLimit: %o", (rateLimit, message) => {
+    expect(refusal({ rateLimit }).message).toContain(message);
   });
 });

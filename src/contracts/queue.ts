@@ -1,5 +1,6 @@
 import { checkName } from "./name.ts";
-import { checkOptions, integer, notAvailable, number, refuse, type OptionRules } from "./options.ts";
+import { checkOptions, integer, number, refuse, type OptionRules } from "./options.ts";
+import { type CheckedRateLimit, checkQueueRateLimit, type QueueRateLimit } from "./rate-limit.ts";
 import { inputJsonSchema, isSchema } from "./schema/json-schema.ts";
 import type { JsonSchema, Schema } from "./schema/standard.ts";
 
@@ -30,6 +31,8 @@ export interface QueueOptions {
   concurrency?: number;
   /** Most tasks of one `key` that run at once over all workers. 0: no limit, default 1. */
   keyConcurrency?: number;
+  /** Tasks begin no faster than this rate limit grants permits, over all workers and with all others who use it. Default: as fast as they can. */
+  rateLimit?: QueueRateLimit;
   /** A task whose process or worker was lost so often goes to the dead letter as `poison`. 1 to 100, default 3. */
   crashLimit?: number;
   /** How long completed and cancelled tasks are kept, with their results, in seconds: 60 to a year, default 3600; and at most how many: 1 to 10 000 000, default 10 000. */
@@ -50,7 +53,10 @@ export interface QueueContract<P extends Schema = Schema, R extends Schema = Sch
   /** JSON Schema (2020-12) of the payload's input form, which is what travels. */
   readonly jsonSchema: JsonSchema;
   readonly resultJsonSchema: JsonSchema | null;
-  readonly options: Required<Omit<QueueOptions, "backoff">> & { readonly backoff: Required<Backoff> };
+  readonly options: Required<Omit<QueueOptions, "backoff" | "rateLimit">> & {
+    readonly backoff: Required<Backoff>;
+    readonly rateLimit: CheckedRateLimit | null;
+  };
 }
 
 const DAY = 86_400;
@@ -64,6 +70,7 @@ export const QUEUE_DEFAULTS: QueueContract["options"] = {
   maxPayloadBytes: 262_144,
   concurrency: 0,
   keyConcurrency: 1,
+  rateLimit: null,
   crashLimit: 3,
   keepSeconds: 3600,
   keepCount: 10_000,
@@ -83,9 +90,7 @@ export const timeoutSeconds = number({ min: 0, max: 365 * DAY });
 export const ttlSeconds = number({ min: 0, max: 10 * 365 * DAY });
 
 const KEPT = { min: 1, max: 10_000_000 };
-const RULES: OptionRules<Required<QueueOptions>> & { rateLimit: typeof notAvailable } = {
-  // Comes with rate limits.
-  rateLimit: notAvailable,
+const RULES: OptionRules<Omit<QueueContract["options"], "rateLimit">> = {
   maxAttempts,
   backoff: (value, where) => ({
     ...QUEUE_DEFAULTS.backoff,
@@ -127,7 +132,10 @@ export function defineQueue<P extends Schema, R extends Schema = Schema>(
     return refuse(where, "a Standard Schema, or an object with `payload`", given);
   const { payload, result, ...options } = given;
   if (payload === undefined) return refuse(`${where}: payload`, "a Standard Schema", payload);
-  const checked = checkOptions<Required<QueueOptions>>(where, options, RULES);
+  const checked = checkOptions<QueueContract["options"]>(where, options, {
+    ...RULES,
+    rateLimit: (limit, at) => checkQueueRateLimit(at, name, limit),
+  });
   return Object.freeze({
     kind: "queue",
     name,
@@ -135,7 +143,7 @@ export function defineQueue<P extends Schema, R extends Schema = Schema>(
     result,
     jsonSchema: inputJsonSchema(`${where}: payload`, payload),
     resultJsonSchema: result === undefined ? null : inputJsonSchema(`${where}: result`, result),
-    options: Object.freeze({ ...QUEUE_DEFAULTS, ...checked }) as QueueContract["options"],
+    options: Object.freeze({ ...QUEUE_DEFAULTS, ...checked }),
   });
 }
 

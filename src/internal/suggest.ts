@@ -24,3 +24,20 @@ function distance(a: string, b: string): number {
   }
   return row[b.length] as number;
 }
+
+/** Names that a hint lists at most. */
+const MOST_NAMES = 20;
+
+/** Which name may have been meant; else what there is: `none` or `others` in words, where they are not simply listed. */
+export function hintFor(
+  name: string,
+  names: readonly string[],
+  { none = "there are none yet", others }: { none?: string; others?: string } = {},
+): string {
+  const near = nearest(name, names);
+  if (near !== undefined) return `did you mean "${near}"?`;
+  if (names.length === 0) return none;
+  if (others !== undefined) return others;
+  const left = names.length - MOST_NAMES;
+  return `there are: ${names.slice(0, MOST_NAMES).join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
+}

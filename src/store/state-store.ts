@@ -113,7 +113,8 @@ export interface LimitStore {
   /**
    * Takes `cost` permits. Where they are due only later, but within `withinMs`, they are reserved: `"granted"` with `waitMs` above 0, and the
    * caller waits so long before it goes on. Else `"later"`, nothing is taken, and `waitMs` tells when a grant would have been possible.
-   * A `request` that is repeated (a lost answer) gets the grant that it had, for a minute.
+   * A `request` that is repeated (a lost answer) gets the grant that it had, until a minute after its time. Where some were given back
+   * before their time, whoever asks next for as many gets those, if that is sooner.
    */
   take(
     args: StateRef & {
@@ -127,9 +128,12 @@ export interface LimitStore {
     waitMs: number;
     /** Store time of the grant; it may have a fraction. */ at: number;
   }>;
-  /** Gives back what was granted and not used; only where nobody has taken any after it, else it is gone. */
+  /**
+   * Gives back what was granted to this request and not used. Where nobody has taken any after it, it is as if it had never been granted; else
+   * whoever asks next gets it, as long as its time has not come; then it is gone: `"too-late"`. So is what was given back before.
+   */
   giveBack(
-    args: StateRef & { windows: readonly LimitWindow[]; cost: number; at: number },
+    args: StateRef & { windows: readonly LimitWindow[]; cost: number; at: number; request: string },
   ): Promise<"given-back" | "too-late">;
   list(): Promise<string[]>;
   /** Keys with permits outstanding: how many could be taken at once now, by the windows of the last call, and when all are free again. */

@@ -6,12 +6,15 @@
  * `outcome: "unknown"` where the call had been sent), `FLEET_STORE_FAILED`, `FLEET_STORE_BUSY`, `FLEET_CLOSED`.
  * All times are store time in Unix milliseconds: one clock decides leases, TTLs and scores.
  */
+import type { ConfigRecord, ConfigVersion } from "../protocol/config.ts";
 import type { EntryTemplate } from "../protocol/envelope.ts";
 import type { BusEvent } from "../protocol/event.ts";
 import type { SlotHealth } from "../protocol/health.ts";
 import type { Manifest } from "../protocol/manifest.ts";
 import type { Assignments, DesiredAutomation, SlotLease, SlotRef } from "../protocol/spec.ts";
-import type { SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
+import type { Cordon, DrainWish, SlotStatus, WorkerInfo, WorkerRecord } from "../protocol/status.ts";
+import type { DamagedRecord } from "./damage.ts";
+import type { EdgeStore } from "./edge-store.ts";
 import type { PoolStore } from "./pool-store.ts";
 import type { QueueStore } from "./queue-store.ts";
 import type { StateStore } from "./state-store.ts";
@@ -31,9 +34,21 @@ export interface Store {
   /** Locks, counters, rate limits: see `state-store.ts`. */
   readonly state: StateStore;
   readonly events: EventStore;
+  /** Observed use, for the graph: see `edge-store.ts`. */
+  readonly edges: EdgeStore;
   readonly registry: Registry;
   /** Store time. */
   now(): Promise<number>;
+  /**
+   * Records that cannot be read and so count as not there, as this connection found them at its latest looks: what it never looked at is
+   * not in the list. Each costs what it is of, and nothing else.
+   */
+  damaged(): Promise<DamagedRecord[]>;
+  /**
+   * For those whose right to what they asked for is over while the store is away: what waits for it to come back, and what was sent and has
+   * had no answer for a while, fails now, and none of it is done once it is back. Back ends without a link have nothing to let go of.
+   */
+  letGo?(): void;
   /** Deletes everything of this namespace and nothing else. Answers how many keys or rows went. */
   wipe(): Promise<{ deleted: number }>;
   /** Idempotent. Calls under way may still settle; later ones fail with `FLEET_CLOSED`. */
@@ -161,14 +176,23 @@ export interface StreamStats {
 
 // ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+export interface NewEvent {
+  topic: string;
+  source: string;
+  /** JSON text. */
+  payload: string;
+}
+
 /**
  * Delivery class: **at most once, fire and forget**: whoever is not subscribed misses it. Events of one topic arrive in the
  * order of their `seq`; `seq` is taken in the publishing step, counts 1, 2, 3, … per topic, and so tells a subscriber exactly
  * how many it missed. A topic that was swept begins anew at 1.
  */
 export interface EventStore {
-  /** `payload` is JSON text. Never re-sent by itself. */
-  publish(args: { topic: string; source: string; payload: string }): Promise<{ seq: number; ts: number }>;
+  /** Never re-sent by itself. */
+  publish(event: NewEvent): Promise<{ seq: number; ts: number }>;
+  /** Several in one step, in this order: all of them go out or none. Answered for each. Never re-sent by itself either. */
+  publishMany(args: { events: readonly NewEvent[] }): Promise<{ seq: number; ts: number }[]>;
   /** Forgets the numbers of topics with this prefix ("" for all) that nobody has published to for so long. */
   sweep(args: { prefix: string; silentMs: number }): Promise<{ forgotten: number }>;
   /**
@@ -223,8 +247,17 @@ export interface Registry {
   /** Leaves: the record goes offline at once, its leases are released. Unknown incarnations are ignored. */
   deregister(args: { workerId: string; incarnation: string }): Promise<void>;
 
-  /** Removes records of workers offline for longer than `offlineMs`. */
+  /** Removes records of workers offline for longer than `offlineMs`, and what was asked of them, except to be cordoned. */
   pruneWorkers(args: { offlineMs: number }): Promise<{ removed: number }>;
+
+  /** Removes the record of an offline worker at once, and all that was asked of it. A live one is left alone. */
+  removeWorker(args: { workerId: string }): Promise<"removed" | "alive" | "unknown">;
+
+  /**
+   * Keeps what is asked of a worker, or with null takes it back. It is kept by the worker's id, whether or not there is a record of it, and
+   * shown in the view with that; a drain only with the incarnation that it is meant for. The same again is `"unchanged"`.
+   */
+  setWish(args: WishChange): Promise<"stored" | "unchanged">;
 
   /** Claims each slot that is free or expired, in one atomic step; the answer lists only those granted. */
   claimSlots(args: {
@@ -244,17 +277,28 @@ export interface Registry {
   /** Manifests by worker id. */
   manifests(): Promise<Record<string, Manifest[]>>;
 
-  /** Stores desired state when `expected` is its present generation (0: there is none yet). */
+  /**
+   * Stores desired state when `expected` is its present generation (0: there is none yet). With `record`, what it says of config enters
+   * the automation's history in the same step, with the store's time; the newest `CONFIG_HISTORY` changes are kept.
+   */
   putDesired(args: {
     name: string;
     desired: DesiredAutomation;
     expected: number;
+    record?: ConfigRecord;
   }): Promise<"stored" | "conflict">;
 
-  /** Takes or renews the leader lease. The token fences what a leader writes. */
+  /** Up to `limit` changes of an automation's config, newest first; with `before` only those of lower generations. */
+  configHistory(args: { name: string; limit: number; before?: number }): Promise<ConfigVersion[]>;
+
+  /**
+   * Takes or renews the leader lease. The token fences what a leader writes. A candidate of higher `rank` (default 0) takes the lead over
+   * from one of lower rank at once, under a token of its own: masters lead where there are any.
+   */
   lead(args: {
     candidate: string;
     leaseMs: number;
+    rank?: 0 | 1;
   }): Promise<{ leading: boolean; token: string; leader: string }>;
   resign(args: { candidate: string }): Promise<void>;
 
@@ -292,6 +336,10 @@ export interface HeldLease extends SlotRef {
   token: string;
 }
 
+export type WishChange =
+  | { workerId: string; kind: "cordon"; wish: Cordon | null }
+  | { workerId: string; kind: "drain"; wish: DrainWish | null };
+
 export type RegisterResult =
   | { outcome: "registered"; generation: number; now: number }
   | { outcome: "taken"; by: WorkerInfo; lastSeenAt: number };
@@ -309,6 +357,11 @@ export interface FleetView {
   leases: SlotLease[];
   /** Candidate that leads at present, or null. */
   leader: string | null;
+  /**
+   * What of all this stands in the store and cannot be read: it is left out. Where that is the assignments, those here are made of the
+   * leases.
+   */
+  damaged: DamagedRecord[];
 }
 
 // ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -318,6 +371,8 @@ export interface StoreOptions {
   namespace?: string;
   /** Longest time that one call may take, in seconds; 0.05 to 60, default 5. */
   deadlineSeconds?: number;
+  /** What opens a store that is served by a master (`http://…`, `https://…`). */
+  token?: string;
   /** For tests: milliseconds added to the store's clock in every script and statement of this connection. */
   clockOffsetMs?: number;
   /** For tests: how a frozen clock reads; with it the store's own clock is not asked. */

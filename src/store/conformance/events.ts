@@ -49,6 +49,68 @@ export function eventConformance(harness: StoreHarness): void {
       await inbox.close();
     });
 
+    siteCase(harness, "several events go out in one step, in their order", async ({ open }) => {
+      const clock = new HandClock();
+      const [a, b] = await Promise.all([open(clock.options), open(clock.options)]);
+      const inbox = await subscribe(b, "*");
+      const event = (topic: string, payload: unknown, source = "test/0") => ({
+        topic,
+        source,
+        payload: JSON.stringify(payload),
+      });
+      expect(await a.events.publishMany({ events: [] })).toEqual([]);
+      await publish(b, "t", "before");
+      const ts = clock.ms;
+      const answers = await a.events.publishMany({
+        events: [
+          event("t", "a"),
+          event("t", "b"),
+          event("t", { "}": "ü\u0000\ud800", "1": [] }, 'another "source"'),
+          event("u", "c"),
+          event("t", "d"),
+        ],
+      });
+      expect(answers).toEqual([2, 3, 4, 1, 5].map((seq) => ({ seq, ts })));
+      expect(await publish(b, "t", "after")).toEqual({ seq: 6, ts });
+      await until("all events", () => inbox.events.length === 7);
+      expect(inbox.events.map(({ topic, payload }) => [topic, payload])).toEqual([
+        ["t", "before"],
+        ["t", "a"],
+        ["t", "b"],
+        ["t", { "}": "ü\u0000\ud800", "1": [] }],
+        ["u", "c"],
+        ["t", "d"],
+        ["t", "after"],
+      ]);
+      expect(inbox.seqs("t")).toEqual(range(1, 7));
+      expect(inbox.events[3]).toMatchObject({ source: 'another "source"', seq: 4, fleet: a.fleetId });
+      await inbox.close();
+    });
+
+    siteCase(harness, "calls of many events from several publishers leave no gap", async (site) => {
+      const stores = await openThree(site);
+      const inbox = await subscribe(stores[0], "*");
+      const many = range(0, 100).map((n) => ({
+        topic: n % 3 === 0 ? "u" : "t",
+        source: `s${n % 5}`,
+        payload: String(n),
+      }));
+      const answers = await Promise.all(
+        stores.flatMap(({ events }) => range(0, 5).map(() => events.publishMany({ events: many }))),
+      );
+      await until("all events", () => inbox.events.length === 1500);
+      expect(inbox.seqs("u")).toEqual(range(1, 511));
+      expect(inbox.seqs("t")).toEqual(range(1, 991));
+      for (const answer of answers) {
+        const of = (topic: string) => answer.flatMap(({ seq }, n) => (many[n]?.topic === topic ? [seq] : []));
+        for (const topic of ["t", "u"])
+          expect(of(topic)).toEqual(
+            range(of(topic)[0] as number, (of(topic)[0] as number) + of(topic).length),
+          );
+      }
+      await inbox.close();
+    });
+
     siteCase(harness, "topics that are silent for long are forgotten, and only those", async ({ open }) => {
       const clock = new HandClock();
       const [a, b] = await Promise.all([open(clock.options), open(clock.options)]);

@@ -19,7 +19,15 @@ export function queueLife(harness: StoreHarness): void {
     const clock = new HandClock();
     const q = await declaredQueue(await open(clock.options));
     const payload = '{"url":"https://example.org"}';
-    const more = { payload, key: "k", priority: 7, maxAttempts: 4, timeoutMs: 60_000, ttlMs: 5000 };
+    const more = {
+      payload,
+      key: "k",
+      priority: 7,
+      maxAttempts: 4,
+      timeoutMs: 60_000,
+      ttlMs: 5000,
+      print: "f00",
+    };
     const submittedAt = clock.ms;
     expect(await q.submitted(task("a", more))).toEqual([{ id: "a", outcome: "submitted" }]);
     const fresh = {
@@ -47,6 +55,7 @@ export function queueLife(harness: StoreHarness): void {
       leaseUntil: null,
       cancelling: false,
       tick: null,
+      print: "f00",
     };
     expect(await q.get("a")).toEqual(fresh);
     clock.advance(1000);

@@ -25,6 +25,28 @@ export function registryLeader(harness: StoreHarness): void {
     expect((await registry.view()).leader).toBe("b");
   });
 
+  siteCase(
+    harness,
+    "one of higher rank takes the lead over, and keeps it from those below",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const { registry } = await open(clock.options);
+      const lead = (candidate: string, rank?: 0 | 1) =>
+        registry.lead({ candidate, leaseMs: LEASE, ...(rank === undefined ? {} : { rank }) });
+      const worker = await lead("worker");
+      const master = await lead("master", 1);
+      expect(master).toMatchObject({ leading: true, leader: "master" });
+      expect(BigInt(master.token) > BigInt(worker.token)).toBe(true);
+      expect(await registry.putAssignments({ assignments: {}, token: worker.token })).toBe("not-leader");
+      expect(await lead("worker")).toMatchObject({ leading: false, leader: "master" });
+      expect(await lead("other", 1)).toMatchObject({ leading: false, leader: "master" });
+      expect(await lead("master", 1)).toEqual(master);
+      expect((await registry.view()).leader).toBe("master");
+      clock.advance(LEASE);
+      expect(await lead("worker", 0)).toMatchObject({ leading: true, leader: "worker" });
+    },
+  );
+
   siteCase(harness, "of many candidates at once one leads", async (site) => {
     const stores = await openThree(site);
     const answers = await Promise.all(

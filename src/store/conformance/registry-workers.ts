@@ -15,6 +15,7 @@ export function registryWorkers(harness: StoreHarness): void {
       assignments: {},
       leases: [],
       leader: null,
+      damaged: [],
     });
     expect(await registry.revision()).toBe(revision);
     expect(await registry.manifests()).toEqual({});

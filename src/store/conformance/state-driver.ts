@@ -84,6 +84,8 @@ export class LimitDriver {
   readonly ref: { name: string; key: string };
   readonly windows: readonly LimitWindow[];
   readonly #store: Store;
+  /** Request of each grant, by its time; the last is the newest. */
+  readonly #granted = new Map<number, string[]>();
 
   constructor(store: Store, windows: readonly LimitWindow[], key = "", name = "l") {
     this.#store = store;
@@ -91,8 +93,12 @@ export class LimitDriver {
     this.ref = { name, key };
   }
 
-  take({ cost = 1, withinMs = 0, request = `r${++requests}` } = {}) {
-    return this.#store.state.limits.take({ ...this.ref, windows: this.windows, cost, withinMs, request });
+  async take({ cost = 1, withinMs = 0, request = `r${++requests}` } = {}) {
+    const { limits } = this.#store.state;
+    const answer = await limits.take({ ...this.ref, windows: this.windows, cost, withinMs, request });
+    const { outcome, at } = answer;
+    if (outcome === "granted") this.#granted.set(at, [...(this.#granted.get(at) ?? []), request]);
+    return answer;
   }
 
   /** How many are granted one after another now, of `n`. */
@@ -102,8 +108,10 @@ export class LimitDriver {
     return granted;
   }
 
+  /** The newest grant of this time. */
   giveBack(at: number, cost = 1) {
-    return this.#store.state.limits.giveBack({ ...this.ref, windows: this.windows, cost, at });
+    const request = this.#granted.get(at)?.at(-1) ?? "never";
+    return this.#store.state.limits.giveBack({ ...this.ref, windows: this.windows, cost, at, request });
   }
 }
 

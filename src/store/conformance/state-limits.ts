@@ -84,7 +84,7 @@ export function limitCases(harness: StoreHarness): void {
 
   siteCase(
     harness,
-    "what was not used can be given back while nobody has taken any after it",
+    "what was not used can be given back, and is as if never taken while nobody stands behind it",
     async ({ open }) => {
       const clock = new HandClock();
       const limit = new LimitDriver(await open(clock.options), [
@@ -99,13 +99,65 @@ export function limitCases(harness: StoreHarness): void {
       expect(await limit.take({ withinMs: 1000 })).toMatchObject({ outcome: "granted", waitMs: 100 });
       const early = await limit.take({ withinMs: 1000 });
       await limit.take({ withinMs: 1000 });
+      clock.advance(200);
       expect(await limit.giveBack(early.at)).toBe("too-late");
-      expect(await limit.take()).toMatchObject({ outcome: "later", waitMs: 400 });
+      expect(await limit.take()).toMatchObject({ outcome: "later", waitMs: 200 });
       expect(await new LimitDriver(await open(clock.options), limit.windows, "never").giveBack(1)).toBe(
         "too-late",
       );
     },
   );
+
+  siteCase(harness, "a place in line that is given back goes to whoever asks next", async ({ open }) => {
+    const clock = new HandClock();
+    const stores = await Promise.all([open(clock.options), open(clock.options)]);
+    const windows = [perWindow(10, 1000), perWindow(100, 60_000, 50)];
+    const [limit, other] = stores.map((store) => new LimitDriver(store, windows)) as [
+      LimitDriver,
+      LimitDriver,
+    ];
+    const line = [];
+    for (const _ of range(0, 6)) line.push((await limit.take({ withinMs: 1000 })).at);
+    const places = line.map((at) => at - clock.ms);
+    expect(places).toEqual([0, 100, 200, 300, 400, 500]);
+    expect(await limit.giveBack(line[3] as number)).toBe("given-back");
+    expect(await limit.giveBack(line[3] as number)).toBe("too-late");
+    expect(await limit.giveBack(line[1] as number)).toBe("given-back");
+    // The earliest first, where it is soon enough, and only for as many.
+    expect(await other.take({ withinMs: 99 })).toMatchObject({ outcome: "later", waitMs: 100 });
+    expect(await other.take({ withinMs: 100 })).toMatchObject({ outcome: "granted", waitMs: 100 });
+    clock.advance(50);
+    const again = await other.take({ withinMs: 1000 });
+    expect(again).toMatchObject({ outcome: "granted", waitMs: 250 });
+    expect(await other.take({ withinMs: 100 })).toMatchObject({ outcome: "later", waitMs: 550 });
+    // It can be given back once more. One whose time has come is gone.
+    expect(await other.giveBack(again.at)).toBe("given-back");
+    clock.advance(251);
+    expect(await other.take({ withinMs: 100 })).toMatchObject({ outcome: "later", waitMs: 299 });
+  });
+
+  siteCase(harness, "a line that is given back as a whole is as if it had never been", async ({ open }) => {
+    const clock = new HandClock();
+    const hour = 3_600_000;
+    for (const [key, order] of ["123", "321", "213", "132"].entries()) {
+      const limit = new LimitDriver(await open(clock.options), [perWindow(1, hour)], String(key));
+      const line: number[] = [];
+      for (const _ of range(0, 4)) line.push((await limit.take({ withinMs: 1e9 })).at);
+      for (const place of order)
+        expect(await limit.giveBack(line[Number(place)] as number)).toBe("given-back");
+      // Not so what was used.
+      expect(await limit.take()).toMatchObject({ outcome: "later", waitMs: hour });
+      clock.advance(1.5 * hour);
+      expect(await limit.take()).toMatchObject({ outcome: "granted", waitMs: 0 });
+      expect(await limit.take()).toMatchObject({ outcome: "later", waitMs: hour });
+    }
+    const bursts = new LimitDriver(await open(clock.options), [perWindow(10, 1000, 3)], "bursts");
+    const line: number[] = [];
+    for (const _ of range(0, 6)) line.push((await bursts.take({ withinMs: 1000 })).at);
+    expect(line.map((at) => at - clock.ms)).toEqual([0, 0, 0, 100, 200, 300]);
+    for (const place of [3, 5, 4]) expect(await bursts.giveBack(line[place] as number)).toBe("given-back");
+    expect(await bursts.take()).toMatchObject({ outcome: "later", waitMs: 100 });
+  });
 
   siteCase(harness, "a changed limit goes on from what was taken", async ({ open }) => {
     const clock = new HandClock();

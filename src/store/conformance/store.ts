@@ -207,6 +207,7 @@ function callsOn(store: Store): Record<string, () => unknown> {
     sweep: () => streams.sweep({ stream: "t" }),
     "streams.watch": () => streams.watch({ stream: "t" }, () => {}).ready,
     publish: () => events.publish({ topic: "t", source: "s", payload: "1" }),
+    publishMany: () => events.publishMany({ events: [{ topic: "t", source: "s", payload: "1" }] }),
     subscribe: () => events.subscribe({ pattern: "t" }, () => {}).ready,
     register: () => registry.register({ worker: worker("w"), manifests: [], ttlMs: 1 }),
     beat: () => registry.beat({ ...self, ttlMs: 1, leaseMs: 1, leases: [] }),

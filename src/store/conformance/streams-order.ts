@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { isFleetError } from "../../errors.ts";
-import type { EntryTemplate } from "../../protocol/envelope.ts";
+import { entryTemplate, type EntryTemplate } from "../../protocol/envelope.ts";
 import type { Store } from "../store.ts";
 import { failureOf, HandClock, openThree, range, siteCase, type StoreHarness } from "./harness.ts";
 import { declared, entry, payloads, peekAll, Producer, unaccounted, wire } from "./producer.ts";
@@ -17,6 +17,38 @@ export function streamOrder(harness: StoreHarness): void {
     expect(new Set(raws.map((raw) => wire(raw).id)).size).toBe(3);
     expect(raws.map((raw) => wire(raw).ts)).toEqual([clock.ms, clock.ms, clock.ms]);
     expect(Object.keys(wire(raws[0] as string))).toEqual(["id", "slot_id", "ts", "payload"]);
+  });
+
+  siteCase(
+    harness,
+    "an entry's ts lies between the store's time before its push and after",
+    async ({ open }) => {
+      const store = await open();
+      const producer = await declared(store, "t");
+      for (const n of range(1, 60)) {
+        const before = await store.now();
+        await producer.push(...range(0, n));
+        const after = await store.now();
+        const stamps = (await store.streams.pop({ stream: "t", n: 100 })).map((raw) => wire(raw).ts);
+        expect(stamps).toHaveLength(n);
+        for (const ts of stamps) {
+          expect(ts).toBeGreaterThanOrEqual(before);
+          expect(ts).toBeLessThanOrEqual(after);
+        }
+      }
+    },
+  );
+
+  siteCase(harness, "an id that looks like an envelope stays what it is", async ({ open }) => {
+    const store = await open();
+    const producer = await declared(store, "t");
+    const ids = ['x","ts":0', '","ts":1790000000000', ',"ts":', "\\"];
+    // Time and again: whatever the store puts into an entry or puts right in it depends on the moment.
+    for (const _ of range(0, 20)) {
+      await producer.pushEntries(ids.map((id) => entryTemplate(id, 3, '{"ts":5}')));
+      const found = (await store.streams.pop({ stream: "t", n: 10 })).map((raw) => wire(raw));
+      expect(found.map(({ id, payload }) => [id, payload])).toEqual(ids.map((id) => [id, { ts: 5 }]));
+    }
   });
 
   siteCase(harness, "one template pushed twice is two entries", async ({ open }) => {

@@ -1,4 +1,5 @@
 import { describe } from "vitest";
+import { edgeConformance } from "./edges.ts";
 import { eventConformance } from "./events.ts";
 import type { StoreHarness } from "./harness.ts";
 import { poolConformance } from "./pools.ts";
@@ -17,6 +18,7 @@ export function conformance(harness: StoreHarness): void {
     queueConformance(harness);
     poolConformance(harness);
     eventConformance(harness);
+    edgeConformance(harness);
     registryConformance(harness);
     stateConformance(harness);
   });

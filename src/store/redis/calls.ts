@@ -16,8 +16,11 @@ export interface CallOptions {
   repeatable: boolean;
   /** A key of the call: on a cluster it decides where the call goes. */
   key: string;
-  /** What to send instead where the server does not know the script. */
-  withoutScript?: () => readonly string[];
+  /** What to send instead where the server refuses no more than this way to call a script; `send` sends something of its own before. */
+  instead?: (
+    reply: string,
+    send: (args: readonly string[]) => Promise<unknown>,
+  ) => readonly string[] | undefined;
 }
 
 export interface Call {
@@ -46,6 +49,10 @@ export interface Trouble {
 }
 
 const MAX_CALLS = 20_000;
+/** Deadlines closer together than this are looked at together. */
+const SOONEST_MS = 5;
+/** No answer for so long: then a call that must not be done late is not waited for. */
+const SILENT_MS = 1000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
 export class Calls {
@@ -91,7 +98,7 @@ export class Calls {
       };
       this.#pending.add(call);
       this.#bytes += bytes;
-      this.#arm();
+      if (this.#pending.size === 1) this.#arm();
       submit(call);
     });
   }
@@ -116,6 +123,23 @@ export class Calls {
       else this.reject(call, unanswered(this.#target, why, true));
     }
     return again;
+  }
+
+  /** Fails what waits for a connection. A connection that owes an answer for long is given up first, with all that was sent on it. */
+  letGo(): void {
+    const now = monotonicMs();
+    const silent = new Set<Connection>();
+    for (const { on, sentAt } of this.#pending)
+      if (on !== undefined && now - sentAt >= SILENT_MS) silent.add(on);
+    for (const call of this.#pending) {
+      if (call.on !== undefined && !silent.has(call.on)) continue;
+      const sent = call.on !== undefined || call.lostOnce;
+      this.reject(
+        call,
+        unanswered(this.#target, "the store is away, and what was to be done must not be done late", sent),
+      );
+    }
+    for (const connection of silent) connection.drop("a call got no answer, and must not be done late");
   }
 
   /** The calls that wait for a connection, in order. */
@@ -145,18 +169,32 @@ export class Calls {
     call.on = undefined;
     this.#pending.delete(call);
     this.#bytes -= call.bytes;
-    if (this.#pending.size === 0) for (const idle of this.#whenIdle.splice(0)) idle();
+    if (this.#pending.size === 0) {
+      this.#timer?.unref();
+      for (const idle of this.#whenIdle.splice(0)) idle();
+    }
     return true;
   }
 
+  /**
+   * One timer for all calls. It stays when the last one is answered, so that it need not be made anew with each lone call, nor wake an
+   * idle process after each: it is due at a deadline, and looks whose that is then.
+   */
   #arm(): void {
-    if (this.#timer !== undefined) return;
-    const every = Math.min(100, Math.max(5, this.#deadlineMs / 20));
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#expire(monotonicMs());
-      if (this.#pending.size > 0) this.#arm();
-    }, every);
+    if (this.#timer !== undefined) {
+      this.#timer.ref();
+      return;
+    }
+    const [first] = this.#pending;
+    const ms = first === undefined ? 0 : first.deadline - monotonicMs();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#expire(monotonicMs());
+        if (this.#pending.size > 0) this.#arm();
+      },
+      Math.max(SOONEST_MS, ms),
+    );
   }
 
   #expire(now: number): void {

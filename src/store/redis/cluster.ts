@@ -73,6 +73,10 @@ class ClusterLink implements Link {
     return this.#opening.done;
   }
 
+  letGo(): void {
+    this.#calls.letGo();
+  }
+
   onRestored(listener: () => void): void {
     this.#restored.add(listener);
   }

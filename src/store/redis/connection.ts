@@ -2,8 +2,11 @@
  * One connection, from its making to its loss: it never reconnects by itself, so what was sent on it and what was not is known
  * at every moment. `keepConnected` makes the next one.
  */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { Socket } from "node:net";
 import { RedisClient } from "@redis/client";
 import { FleetError } from "../../errors.ts";
+import { connectTcp, resetTcp } from "../tcp.ts";
 import { closed, refused, textOf, unanswered } from "./errors.ts";
 import type { Address, Target } from "./target.ts";
 
@@ -16,21 +19,41 @@ export interface ConnectionSettings {
   sentinel?: boolean;
 }
 
+/** Where Node tells of the sockets that are made in this process. */
+const SOCKETS = "net.client.socket";
+
+/** So often within the time after which a silent link is given up. */
+const LOOKS = 10;
+
 type Client = ReturnType<typeof makeClient>;
 
 export class Connection {
   readonly address: Address;
   readonly #client: Client;
+  readonly #socket: Socket | undefined;
   readonly #target: Target;
+  readonly #pulse: ReturnType<typeof setInterval>;
   #lost: string | undefined;
+  #heard = -1;
+  #silent = 0;
   #onLost: (why: string) => void = () => undefined;
 
-  private constructor(client: Client, address: Address, target: Target) {
+  private constructor(
+    client: Client,
+    socket: Socket | undefined,
+    address: Address,
+    { target, deadlineMs }: ConnectionSettings,
+  ) {
     this.#client = client;
+    this.#socket = socket;
     this.address = address;
     this.#target = target;
     client.on("error", (error: unknown) => this.drop(textOf(error, target)));
     client.on("end", () => this.drop("the connection was closed"));
+    // One that stays silent for longer than a try plus a deadline is taken for dead.
+    const quietMs = pingMs(deadlineMs) + Math.min(5000, deadlineMs);
+    this.#pulse = setInterval(() => this.#look(quietMs), quietMs / LOOKS);
+    this.#pulse.unref();
   }
 
   /**
@@ -44,22 +67,30 @@ export class Connection {
     signal: AbortSignal,
   ): Promise<Connection> {
     const { target, deadlineMs } = settings;
-    const client = makeClient(address, settings);
-    // Without a listener the client's error events would end the process.
-    client.on("error", () => undefined);
-    const abandon = () => client.destroy();
+    const abandoned = new AbortController();
+    const abandon = () => abandoned.abort();
     const timer = setTimeout(abandon, deadlineMs);
     signal.addEventListener("abort", abandon, { once: true });
+    let client: Client | undefined;
     try {
-      await client.connect();
+      const below = target.tls ? await connectTcp(address, abandoned.signal) : undefined;
+      client = makeClient(address, settings, below);
+      // Without a listener the client's error events would end the process.
+      client.on("error", () => undefined);
+      abandoned.signal.addEventListener("abort", client.destroy.bind(client), { once: true });
+      if (abandoned.signal.aborted) throw new Error(`no connection within ${deadlineMs / 1000} s`);
+      const { connecting, socket = below } = connectAndSee(client);
+      await connecting;
       checkServer(await client.sendCommand<Record<string, unknown>>(["HELLO"]), settings);
-      const connection = new Connection(client, address, target);
+      const connection = new Connection(client, socket, address, settings);
       if (!client.isReady) throw new Error("the connection was closed at once");
       connection.#onLost = (why) => onLost(connection, why);
       return connection;
     } catch (error) {
-      client.destroy();
+      client?.destroy();
       if (signal.aborted) throw closed(target);
+      if (abandoned.signal.aborted)
+        throw unanswered(target, `no connection within ${deadlineMs / 1000} s`, false);
       throw openingError(error, target);
     } finally {
       clearTimeout(timer);
@@ -114,33 +145,69 @@ export class Connection {
   drop(why: string): void {
     if (this.#lost !== undefined) return;
     this.#lost = this.#target.scrub(why);
+    clearInterval(this.#pulse);
+    // By a reset: the system keeps on trying to deliver what a closed socket has left to send, and would do so when a link is mended
+    // minutes later.
+    if (this.#socket !== undefined) resetTcp(this.#socket);
     this.#onLost(this.#lost);
     this.#client.destroy();
   }
+
+  /**
+   * By what has come in on the wire, also of an answer that is long on its way. The client's own timeout would end the connection without a
+   * reset.
+   */
+  #look(quietMs: number): void {
+    if (this.#socket === undefined) return;
+    const { bytesRead } = this.#socket;
+    this.#silent = bytesRead === this.#heard ? this.#silent + 1 : 0;
+    this.#heard = bytesRead;
+    if (this.#silent >= LOOKS - 1) this.drop(`nothing was heard of it for ${quietMs / 1000} s`);
+  }
 }
 
-function makeClient({ host, port }: Address, { target, deadlineMs, name }: ConnectionSettings) {
-  // An idle link is tried every so often, and one that stays silent for longer than a try plus a deadline is taken for dead:
-  // a half-open one would otherwise never be noticed by a subscriber.
-  const pingInterval = Math.max(250, Math.min(5000, deadlineMs));
+/** The client keeps its socket to itself. It makes it before `connect` returns; under TLS there is one that was made before. */
+function connectAndSee(client: Client): { connecting: Promise<unknown>; socket: Socket | undefined } {
+  let socket: Socket | undefined;
+  const see = (message: unknown) => {
+    const made = (message as { socket?: unknown }).socket;
+    if (made instanceof Socket) socket = made;
+  };
+  subscribe(SOCKETS, see);
+  try {
+    return { connecting: client.connect(), socket };
+  } finally {
+    unsubscribe(SOCKETS, see);
+  }
+}
+
+/** An idle link is tried every so often: a half-open one would otherwise never be noticed by a subscriber. */
+function pingMs(deadlineMs: number): number {
+  return Math.max(250, Math.min(5000, deadlineMs));
+}
+
+function makeClient(
+  { host, port }: Address,
+  { target, deadlineMs, name }: ConnectionSettings,
+  below: Socket | undefined,
+) {
   // Not by `createClient`: it first makes a class with a method for each of some 800 commands, for every set of options, which costs
   // 30 MB and a tenth of a second. All that is used here is in the class itself.
   return new RedisClient({
     RESP: 3,
     name,
     socket: {
-      ...(target.tls ? { tls: true as const } : {}),
+      ...(below === undefined ? {} : { tls: true as const, socket: below }),
       host,
       port,
       noDelay: true,
       connectTimeout: deadlineMs,
-      socketTimeout: pingInterval + Math.min(5000, deadlineMs),
       reconnectStrategy: false,
     },
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
     database: target.database,
-    pingInterval,
+    pingInterval: pingMs(deadlineMs),
     disableOfflineQueue: true,
     maintNotifications: "disabled",
     // No timer per command: see `calls.ts`. Undefined would mean the client's default of 5 s.

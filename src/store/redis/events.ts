@@ -1,5 +1,6 @@
 import { decodeEvent, matchesTopic } from "../../protocol/event.ts";
-import type { EventStore } from "../store.ts";
+import type { EventStore, NewEvent } from "../store.ts";
+import type { Keys } from "./keys.ts";
 import type { RedisParts } from "./parts.ts";
 
 export function redisEvents({ link, keys, run, identity, subscriber }: RedisParts): EventStore {
@@ -10,22 +11,28 @@ export function redisEvents({ link, keys, run, identity, subscriber }: RedisPart
     return new Map(matching.map(([topic, seq]) => [topic, Number(seq)]));
   }
 
+  async function publishMany(events: readonly NewEvent[]): Promise<{ seq: number; ts: number }[]> {
+    if (events.length === 0) return [];
+    const { rest, counts } = runsOf(events, keys);
+    const [time, ...firsts] = await run<[string, ...number[]]>("event-publish", {
+      keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
+      args: { afterSeq: `,"fleet":${JSON.stringify(identity.id)},"payload":` },
+      rest,
+      repeatable: false,
+    });
+    const ts = Number(time);
+    return firsts.flatMap((first, at) =>
+      Array.from({ length: counts[at] ?? 0 }, (_, n) => ({ seq: first + n, ts })),
+    );
+  }
+
   return {
-    async publish({ topic, source, payload }) {
-      const fleet = JSON.stringify(identity.id);
-      const [seq, ts] = await run<[number, string]>("event-publish", {
-        keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
-        args: {
-          topic,
-          channel: keys.event(topic),
-          beforeTs: `{"topic":${JSON.stringify(topic)},"ts":`,
-          beforeSeq: `,"source":${JSON.stringify(source)},"seq":`,
-          tail: `,"fleet":${fleet},"payload":${payload}}`,
-        },
-        repeatable: false,
-      });
-      return { seq, ts: Number(ts) };
+    async publish(event) {
+      const [answer] = await publishMany([event]);
+      return answer as { seq: number; ts: number };
     },
+
+    publishMany: ({ events }) => publishMany(events),
 
     async sweep({ prefix, silentMs }) {
       const forgotten = await run<number>("event-sweep", {
@@ -58,4 +65,21 @@ export function redisEvents({ link, keys, run, identity, subscriber }: RedisPart
       return { ...subscription, baselines };
     },
   };
+}
+
+/** What the script takes: what follows one another with the same topic and source, behind what its messages share. */
+function runsOf(events: readonly NewEvent[], keys: Keys): { rest: string[]; counts: number[] } {
+  const rest: string[] = [];
+  const counts: number[] = [];
+  for (let at = 0; at < events.length;) {
+    const { topic, source } = events[at] as NewEvent;
+    let end = at + 1;
+    while (events[end]?.topic === topic && events[end]?.source === source) end += 1;
+    const beforeTs = `{"topic":${JSON.stringify(topic)},"ts":`;
+    const beforeSeq = `,"source":${JSON.stringify(source)},"seq":`;
+    rest.push(topic, keys.event(topic), beforeTs, beforeSeq, String(end - at));
+    counts.push(end - at);
+    for (; at < end; at++) rest.push((events[at] as NewEvent).payload);
+  }
+  return { rest, counts };
 }

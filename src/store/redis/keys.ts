@@ -20,13 +20,15 @@ export interface StreamKeys {
 /**
  * A queue's names are many, and some bear ids: scripts put them together, `base` and what stands behind it.
  *
- * - `meta` HASH: settings; `seq`, `turn`, `token`, the last of each; `n:<total>` and `r:<reason>`, what only grows.
+ * - `meta` HASH: settings; `seq`, `turn`, `token`, the last of each; `due`, no later than the first of `holders`, `delayed` and `ttl`; `idle`,
+ *   how many stand there; `n:<total>` and `r:<reason>`, what only grows.
  * - `task:<id>` HASH: **p**ayload; fixed **v**alues `<flag> <priority> <maxAttempts> <timeoutMs> <ttlMs> <submitted at>`; **s**tate `s`cheduled,
  *   `w`aiting, `a`ctive, `c`ompleted, `f`ailed, `x` cancelled; its place (`o`) in its lane. Where they differ from none: lane (`k`), due
- *   (`u`), **e**xpires, **d**edupe key, asked for (`q`), tick (`j`) `<at> <schedule>`, counters (`g`) `<attempts> <crashes> <interruptions>`,
+ *   (`u`), **e**xpires, **d**edupe key, asked for (`q`), tick (`j`) `<at> <schedule>`, print (`i`), counters (`g`) `<attempts> <crashes> <interruptions>`
+ *   (none of a completed task: its first attempt),
  *   **h**older `<flag><holder>` and start (`b`) `<at> <worker>` of the last claim, **t**oken of the last claim that was settled, finish (`f`),
  *   **r**esult, reason (`x`), error (`m`). The flag is 1 where there is more to look at when it is claimed or ends: `e`, `d`, `q`, `j`;
- *   the holder's also for `k`.
+ *   the holder's also for `k`, and where it is to be cancelled.
  * - `lane:-` ZSET of waiting tasks without a key, `lane:=<key>` of those with one; score = place: band of the priority, submission.
  * - `keyed` ZSET of all waiting tasks with a key, by place.
  * - `ring` ZSET of lanes to claim from, by band and turn; `blocked` SET of lanes that wait at their limit.
@@ -68,11 +70,13 @@ export interface LockKeys {
  * As with queues, scripts put a pool's names together. An item's *number* is its place in the order in which all were put, its *mark* its
  * score in the sets that it is in; see `pool.lua`.
  *
- * - `meta` HASH: settings; `head`, see `pool.lua`; `renewing`, see `pool-renew.lua`.
- * - `ids` HASH id -> number. `items` HASH number -> what was put; `large` HASH number -> its payload where that is long.
- * - `all`, `tag:<name>=<value>` ZSETs of numbers by mark: all items, and those that bear the value (both in URI encoding).
- * - `used` HASH number -> uses, score, last release. `claims` HASH number -> who holds it. `gone` HASH number -> why it is retired.
- * - `ends` ZSET of items whose life has an end, by that. `blocks` ZSET, `sizes` HASH: blocks of numbers in which there are items.
+ * - `meta` HASH: settings; `head`, see `pool-head.lua`; `renewing`, see `pool-renew.lua`.
+ * - `ids:<n>` HASHes id -> number, small ones (`pool-item.lua`); ids are shortened by `pool-compact.ts`.
+ * - `items` HASH number -> what was put, its use and its claim; `large` HASH number -> its payload where that is long.
+ * - `tag:<name>=<value>` ZSETs of numbers by mark: those that bear the value (both in URI encoding).
+ * - `marks:<block>` ZSETs of numbers by mark: all items whose numbers are in the block. `blocks` ZSET of blocks by number; `firsts` ZSET of
+ *   blocks, score = no more than the lowest mark in it. `busy` ZSET of numbers by mark: all items that are not free.
+ * - `gone` HASH number -> why it is retired. `ends` ZSET of items whose life has an end, by that.
  * - `requests` HASH request -> numbers of the items that it got and that are still held.
  * - `holder:<holder>` SET of numbers of what it holds, and of `=<request>` of its places in line.
  * - `line:<where>`, `waiting` ZSETs of those who wait with equal `where`, of all, by first asking; `patience` ZSET by when they are
@@ -108,6 +112,8 @@ export interface FleetKeys {
   leader: string;
   /** HASH `<automation> <holder>` -> store time at which its turn to move slots ends. */
   turns: string;
+  /** HASH `<kind> <worker id>` -> what is asked of it (JSON). */
+  wishes: string;
   /** HASH `<automation>/<slot>` -> a slot's durable value (JSON). */
   state: string;
   health: string;
@@ -125,6 +131,14 @@ export interface FleetKeys {
   hint: string;
 }
 
+/** Observed use. */
+export interface EdgeKeys {
+  /** HASH `<direction> <name> <kind and name of the user>` -> counts; see `edge-observe.lua`. */
+  counts: string;
+  /** ZSET of the same by when they were seen last. */
+  seen: string;
+}
+
 export interface Keys {
   stream(name: string): StreamKeys;
   queue(name: string): QueueKeys;
@@ -135,6 +149,9 @@ export interface Keys {
   /** HASH key -> state, see `limit.lua`; `…:free` ZSET of the keys by when they are free again; `…:r:<request>` STRING, a grant's time. */
   limit(name: string): string;
   fleet: FleetKeys;
+  /** ZSET of an automation's changes of config, `<at>|<JSON>` by generation; one of the registry's keys. */
+  configs(automation: string): string;
+  edges: EdgeKeys;
   /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
   eventSeqs: string;
   /** ZSET: member = topic, score = store time of its last event. */
@@ -148,7 +165,7 @@ export interface Keys {
 }
 
 const NAME = "[a-z0-9][a-z0-9._-]*";
-const TAGGED = `(?:stream|queue|pool|lock|counter|limit):${NAME}|events|fleet`;
+const TAGGED = `(?:stream|queue|pool|lock|counter|limit):${NAME}|edges|events|fleet`;
 
 export function redisKeys(namespace: string): Keys {
   checkNamespace(namespace);
@@ -182,6 +199,7 @@ export function redisKeys(namespace: string): Keys {
       const base = `{${p}pool:${name}}:`;
       return { base, hint: `${base}hint`, refills: `${base}refills` };
     },
+    configs: (automation) => fleet(`config:${automation}`),
     fleet: {
       meta: fleet("meta"),
       workers: fleet("workers"),
@@ -193,6 +211,7 @@ export function redisKeys(namespace: string): Keys {
       leases: fleet("leases"),
       leader: fleet("leader"),
       turns: fleet("turns"),
+      wishes: fleet("wishes"),
       state: fleet("state"),
       health: fleet("health"),
       streams: fleet("streams"),
@@ -203,6 +222,7 @@ export function redisKeys(namespace: string): Keys {
       limits: fleet("limits"),
       hint: fleet("hint"),
     },
+    edges: { counts: `{${p}edges}:counts`, seen: `{${p}edges}:seen` },
     eventSeqs: `{${p}events}:seq`,
     eventTimes: `{${p}events}:times`,
     event: (topic) => `${p}event:${topic}`,

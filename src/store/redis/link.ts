@@ -27,6 +27,8 @@ export interface Link {
   subscriberRoute(key: string): Route;
   /** Resolves when calls can be served for the first time; fails within the deadline. */
   ready(): Promise<void>;
+  /** See the port's `letGo`. */
+  letGo(): void;
   /** Calls `listener` each time that a lost connection is back. */
   onRestored(listener: () => void): void;
   close(): Promise<void>;
@@ -74,6 +76,7 @@ export function singleLink({ target, deadlineMs, log }: LinkOptions): Link {
     masters: () => Promise.resolve([(args, repeatable) => link.call(args, { repeatable, key: "" })]),
     subscriberRoute: () => sentinels ?? { address: () => address },
     ready: () => opening.done,
+    letGo: () => calls.letGo(),
     onRestored: (listener) => void restored.add(listener),
     close: async () => {
       sentinels?.close();

@@ -107,8 +107,9 @@ export class Node {
     const reply = textOf(error, target);
     if (!isReply(error)) return connection.drop(reply);
     call.on = undefined;
-    if (reply.startsWith("NOSCRIPT") && call.options.withoutScript !== undefined) {
-      call.args = call.options.withoutScript();
+    const instead = call.options.instead?.(reply, (args) => connection.send(args));
+    if (instead !== undefined) {
+      call.args = instead;
       return this.send(call);
     }
     if (redirect?.(call, reply) === true) return;

@@ -1,7 +1,9 @@
+import type { DamageBook } from "../damage.ts";
 import type { Identity } from "./identity.ts";
 import type { Keys } from "./keys.ts";
 import type { Link } from "./link.ts";
 import type { RunScript } from "./scripts.ts";
+import type { StoreClock } from "./store-clock.ts";
 import type { Subscriber } from "./subscriber.ts";
 
 /** What streams, events and registry are made from. */
@@ -11,6 +13,9 @@ export interface RedisParts {
   keys: Keys;
   identity: Identity;
   subscriber: Subscriber;
+  /** What of the records cannot be read. */
+  book: DamageBook;
+  clock: StoreClock;
 }
 
 /** A flat list `a, b, a, b, …` (a hash as a script returns it) as pairs. */

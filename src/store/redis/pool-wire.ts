@@ -10,6 +10,7 @@ import type {
 import { ITEM_STATES } from "../../protocol/pool.ts";
 import type { HolderChange, PoolSettings, PoolStats } from "../pool-store.ts";
 import { pairs } from "./parts.ts";
+import { longId, shapeOf, shortId, tagsJsonOf } from "./pool-compact.ts";
 
 /** What is not well-formed is sent as Redis would store it: both sides of a match are changed alike. */
 const encoded = (text: string) => encodeURIComponent(Buffer.from(text).toString());
@@ -27,11 +28,18 @@ export function wireOfTags(tags: ItemTags): string {
   return valuesOf(tags).flat().join(" ");
 }
 
+/** Whoever claims does so again and again with the same `where`. */
+const WHERES = new WeakMap<ItemTags, string>();
+
 /** Of a search: for each tag its values, parted by commas. Equal ones have equal texts. */
 export function wireOfWhere(where: ItemTags): string {
-  return valuesOf(where)
+  const known = WHERES.get(where);
+  if (known !== undefined) return known;
+  const text = valuesOf(where)
     .map((values) => values.join(","))
     .join(" ");
+  WHERES.set(where, text);
+  return text;
 }
 
 export function whereOf(text: string): ItemTags {
@@ -47,13 +55,10 @@ export function whereOf(text: string): ItemTags {
 
 /** What `pool-put.lua` takes. */
 export function wireOfItems(items: readonly NewItem[]): string[] {
-  return items.flatMap(({ id, payload, tags, tagsJson, ttlMs }) => [
-    id,
-    payload,
-    wireOfTags(tags),
-    tagsJson,
-    String(Math.ceil(ttlMs)),
-  ]);
+  return items.flatMap(({ id, payload, tags, tagsJson, ttlMs }) => {
+    const wire = wireOfTags(tags);
+    return [shortId(id), payload, wire, shapeOf(tagsJson, wire), String(Math.ceil(ttlMs))];
+  });
 }
 
 /** What `pool-change.lua` takes. */
@@ -73,7 +78,9 @@ export function wireOfChange(change: HolderChange): Record<"what" | "value" | "t
       return wire;
     default: {
       const tags = change.tags === undefined ? undefined : wireOfTags(change.tags);
-      return { ...wire, value: given(change.payload), tags: given(tags), tagsJson: given(change.tagsJson) };
+      const { tagsJson } = change;
+      const shape = tagsJson === undefined || tags === undefined ? tagsJson : shapeOf(tagsJson, tags);
+      return { ...wire, value: given(change.payload), tags: given(tags), tagsJson: given(shape) };
     }
   }
 }
@@ -89,7 +96,7 @@ export type ClaimedReply = [
 ];
 
 export function claimedOf([id, payload, tagsJson, token, uses, score, until]: ClaimedReply): ClaimedItem {
-  return { id, payload, tagsJson, token, uses, score, until };
+  return { id: longId(id), payload, tagsJson: tagsJsonOf(tagsJson), token, uses, score, until };
 }
 
 /** See `pool-record.lua`. */
@@ -116,10 +123,10 @@ export function itemOf(reply: ItemReply): ItemRecord {
   const [id, state, payload, tagsJson, uses, score, putAt, expiresAt, lastUsedAt, by, ...rest] = reply;
   const [since, until, coolUntil, reason, retiredAt, note] = rest;
   return {
-    id,
+    id: longId(id),
     state,
     payload,
-    tagsJson,
+    tagsJson: tagsJsonOf(tagsJson),
     uses,
     score,
     putAt,
@@ -139,15 +146,16 @@ export function countsOf(counts: readonly number[]): Record<ItemState, number> {
 }
 
 type WaiterReply = [by: string, where: string, n: string, since: string];
-export type StatsReply = [] | [meta: string[], counts: number[], waiting: WaiterReply[]];
+export type StatsReply =
+  | []
+  | [settings: string[], counts: number[], waiting: WaiterReply[], totals: number[]];
 
 const TOTALS = ["put", "claimed", "released", "expired", "retired", "removed", "leasesExpired"] as const;
 
-export function statsOf([flat, counts, waiting]: Exclude<StatsReply, []>): PoolStats {
-  const meta = Object.fromEntries(pairs(flat));
-  const totals = (meta["head"] as string).split(" ").slice(-TOTALS.length);
+export function statsOf([flat, counts, waiting, totals]: Exclude<StatsReply, []>): PoolStats {
+  const settings = Object.fromEntries(pairs(flat));
   return {
-    settings: settingsOf(SETTING_NAMES.map((name) => meta[name] as string)),
+    settings: settingsOf(SETTING_NAMES.map((name) => settings[name] as string)),
     counts: countsOf(counts),
     waiting: waiting.map(([by, where, n, since]) => ({
       by,
@@ -155,7 +163,7 @@ export function statsOf([flat, counts, waiting]: Exclude<StatsReply, []>): PoolS
       n: Number(n),
       since: Number(since),
     })),
-    totals: Object.fromEntries(TOTALS.map((name, i) => [name, Number(totals[i])])) as PoolStats["totals"],
+    totals: Object.fromEntries(TOTALS.map((name, i) => [name, totals[i]])) as PoolStats["totals"],
   };
 }
 

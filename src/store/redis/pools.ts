@@ -1,8 +1,10 @@
-import { randomInt } from "node:crypto";
 import { FleetError } from "../../errors.ts";
 import type { ItemRecord } from "../../protocol/pool.ts";
-import type { ClaimResult, PoolStore, Refill } from "../pool-store.ts";
+import type { ClaimResult, PoolStore } from "../pool-store.ts";
+import { refill as refillOf } from "../records.ts";
 import type { RedisParts } from "./parts.ts";
+import { hashPlace } from "./places.ts";
+import { longId, shortId } from "./pool-compact.ts";
 import {
   claimedOf,
   type ClaimedReply,
@@ -22,7 +24,7 @@ import {
  * Pools on Redis. Each call is one script, so one atomic step; what it costs is bounded. All sets of a pool are marked with the time from
  * which each item is available (`lua/pool.lua`), so a claim reads the first of one set, whether all items are free or all are held.
  */
-export function redisPools({ link, run, keys, identity, subscriber }: RedisParts): PoolStore {
+export function redisPools({ link, run, keys, identity, subscriber, book }: RedisParts): PoolStore {
   /** No settings where there were some: the store may have come back empty, and then the fleet's id is gone as well. */
   const undeclared = () => {
     void identity.reseed();
@@ -79,7 +81,7 @@ export function redisPools({ link, run, keys, identity, subscriber }: RedisParts
         holder,
         by,
         patienceMs: waitFor === undefined ? "" : String(Math.round(waitFor.patienceMs)),
-        seed: String(randomInt(2 ** 31)),
+        seed: String(Math.floor(Math.random() * 2 ** 31)),
       });
       if (reply[0] === "undeclared") return undeclared();
       const now = Number(reply[1]);
@@ -103,7 +105,7 @@ export function redisPools({ link, run, keys, identity, subscriber }: RedisParts
       const reply = await call<["lease-lost"] | ["done", number | "", number]>(
         "pool-change",
         pool,
-        { id, token, ...wireOfChange(change) },
+        { id: shortId(id), token, ...wireOfChange(change) },
         [],
         again,
       );
@@ -111,9 +113,10 @@ export function redisPools({ link, run, keys, identity, subscriber }: RedisParts
       return { outcome: "done", until: reply[1] === "" ? null : reply[1], score: reply[2] };
     },
 
-    retire: ({ pool, id, note }) => call("pool-retire", pool, { id, how: "retired", note }),
+    retire: ({ pool, id, note }) => call("pool-retire", pool, { id: shortId(id), how: "retired", note }),
     // Repeated, it would not find what it has removed.
-    remove: ({ pool, id }) => call("pool-retire", pool, { id, how: "removed", note: "" }, [], false),
+    remove: ({ pool, id }) =>
+      call("pool-retire", pool, { id: shortId(id), how: "removed", note: "" }, [], false),
 
     async keep({ pool, holders }) {
       const [at, held] = await call<[string, (string | number)[][]]>("pool-keep", pool, {}, holders);
@@ -125,7 +128,7 @@ export function redisPools({ link, run, keys, identity, subscriber }: RedisParts
     },
 
     async get({ pool, id }) {
-      const reply = await call<ItemReply | null>("pool-get", pool, { id });
+      const reply = await call<ItemReply | null>("pool-get", pool, { id: shortId(id) });
       return reply === null ? undefined : itemOf(reply);
     },
 
@@ -174,9 +177,8 @@ export function redisPools({ link, run, keys, identity, subscriber }: RedisParts
     async refills({ pool }) {
       const key = keys.pool(pool).refills;
       const kept = (await link.call(["HGETALL", key], { repeatable: true, key })) as Record<string, string>;
-      return Object.entries(kept)
-        .toSorted(([a], [b]) => (a < b ? -1 : 1))
-        .map(([, text]) => JSON.parse(text) as Refill);
+      const sorted = Object.entries(kept).toSorted(([a], [b]) => (a < b ? -1 : 1));
+      return book.look(hashPlace("refill", key, pool), sorted, refillOf).good.map(([, one]) => one);
     },
 
     watch({ pool }, onHint) {
@@ -199,6 +201,6 @@ type ClaimReply =
 function heldOf(flat: readonly (string | number)[]) {
   const held: { id: string; token: string; until: number }[] = [];
   for (let i = 0; i + 2 < flat.length; i += 3)
-    held.push({ id: String(flat[i]), token: String(flat[i + 1]), until: Number(flat[i + 2]) });
+    held.push({ id: longId(String(flat[i])), token: String(flat[i + 1]), until: Number(flat[i + 2]) });
   return held.toSorted((a, b) => Number(a.token) - Number(b.token));
 }

@@ -1,13 +1,8 @@
 /** How a queue's tasks, numbers and schedules are read. */
 import { FleetError } from "../../errors.ts";
-import type {
-  FailureReason,
-  ScheduleRecord,
-  ScheduleSpec,
-  TaskRecord,
-  TaskState,
-} from "../../protocol/task.ts";
+import type { FailureReason, ScheduleRecord, TaskRecord, TaskState } from "../../protocol/task.ts";
 import type { QueueStats } from "../queue-store.ts";
+import { schedule } from "../records.ts";
 import { pairs } from "./parts.ts";
 import { countersOf, fixedValues, keyOf, settingsIn, tickOf } from "./queue-wire.ts";
 
@@ -28,6 +23,7 @@ export type RecordReply = [
   result: string | null,
   reason: string | null,
   error: string | null,
+  print: string | null,
   lease?: string | null,
   cancelling?: number,
 ];
@@ -43,7 +39,7 @@ const STATES: Readonly<Record<string, TaskState>> = {
 
 export function recordOf(queue: string, reply: RecordReply): TaskRecord {
   const [id, payload, fixed, state, lane, due, expires, dedupeKey, tick, counters, claim, ...rest] = reply;
-  const [finished, result, reason, error, lease = null, cancelling = 0] = rest;
+  const [finished, result, reason, error, print, lease = null, cancelling = 0] = rest;
   const [attempts, crashes, interruptions] = countersOf(counters);
   const { priority, maxAttempts, timeoutMs, submittedAt } = fixedValues(fixed);
   const space = claim?.indexOf(" ") ?? -1;
@@ -73,6 +69,7 @@ export function recordOf(queue: string, reply: RecordReply): TaskRecord {
     leaseUntil: numberOf(lease),
     cancelling: cancelling === 1,
     tick: tickOf(tick),
+    print,
   };
 }
 
@@ -158,10 +155,12 @@ export function cursorOf({ set, score, id }: Place): string {
 
 /** See `queue-put-schedule.lua`. */
 export function scheduleOf(stored: string): ScheduleRecord {
-  const [head, , spec] = stored.split("\n") as [string, string, string];
-  const [revision, since, paused, last] = head.split(" ") as [string, string, string, string];
+  const [, revision, since, paused, last, spec] =
+    /^(\d+) (\d+) (\d) (-|\d+)\n[^\n]*\n(.*)$/s.exec(stored) ?? [];
+  if (spec === undefined)
+    throw new Error("it is not <revision> <since> <paused> <last tick>, its timing and its spec");
   return {
-    spec: JSON.parse(spec) as ScheduleSpec,
+    spec: schedule(spec),
     paused: paused === "1",
     since: Number(since),
     lastTick: last === "-" ? null : Number(last),

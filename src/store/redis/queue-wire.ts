@@ -2,9 +2,17 @@
 import type { ClaimedTask, NewTask, Settlement } from "../../protocol/task.ts";
 import type { QueueSettings, SubmitOutcome, SubmitResult } from "../queue-store.ts";
 
-/** What `queue-submit.lua` takes. */
-export function wireOfLists(lists: readonly (readonly NewTask[])[]): string[] {
+/** What `queue-submit.lua` takes: what all tasks have in common ("" where they are not alike), and the lists. */
+export function wireOfLists(lists: readonly (readonly NewTask[])[]): { common: string; sent: string[] } {
   const sent: string[] = [];
+  const first = lists.find((list) => list.length > 0)?.[0];
+  if (first !== undefined && lists.every((list) => list.every((task) => isPlainAs(task, first)))) {
+    for (const list of lists) {
+      sent.push(String(list.length));
+      for (const { id, payload } of list) sent.push(id, payload);
+    }
+    return { common: fixedOf(first), sent };
+  }
   for (const list of lists) {
     sent.push(String(list.length));
     for (const task of list) {
@@ -13,7 +21,17 @@ export function wireOfLists(lists: readonly (readonly NewTask[])[]): string[] {
       if (more !== undefined) sent.push(...more);
     }
   }
-  return sent;
+  return { common: "", sent };
+}
+
+function isPlainAs(task: NewTask, { priority, maxAttempts, timeoutMs, ttlMs }: NewTask): boolean {
+  return (
+    task.priority === priority &&
+    task.maxAttempts === maxAttempts &&
+    task.timeoutMs === timeoutMs &&
+    task.ttlMs === ttlMs &&
+    !hasMore(task)
+  );
 }
 
 function fixedOf({ priority, maxAttempts, timeoutMs, ttlMs }: NewTask): string {
@@ -21,19 +39,24 @@ function fixedOf({ priority, maxAttempts, timeoutMs, ttlMs }: NewTask): string {
 }
 
 /** What only some tasks have; undefined for those without any of it. */
-function pairsOf({ key, dedupe, delayMs, runAt, asked, tick }: NewTask): string[] | undefined {
-  if (key === undefined && dedupe === undefined && runAt === undefined && tick === undefined) {
-    if (delayMs === 0 && asked !== true) return undefined;
-  }
+function pairsOf(task: NewTask): string[] | undefined {
+  if (!hasMore(task)) return undefined;
+  const { key, dedupe, delayMs, runAt, asked, tick, print } = task;
   const more: string[] = [];
   if (key !== undefined) more.push("k", `=${key}`);
   if (runAt !== undefined) more.push("at", String(Math.ceil(runAt)));
   else if (delayMs > 0) more.push("delay", String(Math.ceil(delayMs)));
   if (asked === true) more.push("q", "1");
   if (tick !== undefined) more.push("j", tick.schedule, "tick", String(tick.at));
+  if (print !== undefined) more.push("i", print);
   if (dedupe !== undefined)
     more.push("dedupe", dedupe.key, "mode", dedupe.onDuplicate, "window", String(Math.ceil(dedupe.windowMs)));
   return more;
+}
+
+function hasMore({ key, dedupe, delayMs, runAt, asked, tick, print }: NewTask): boolean {
+  if (key !== undefined || dedupe !== undefined || runAt !== undefined || tick !== undefined) return true;
+  return delayMs > 0 || asked === true || print !== undefined;
 }
 
 /** Of one list: all were submitted, or what became of each task, or the length that was too much. */

@@ -1,8 +1,10 @@
 import { canonicalJson } from "../../internal/canonical.ts";
 import type { TaskRecord } from "../../protocol/task.ts";
 import type { QueueStore } from "../queue-store.ts";
+import { ofId } from "../records.ts";
 import type { QueueKeys } from "./keys.ts";
 import { pairs, type RedisParts } from "./parts.ts";
+import { hashPlace } from "./places.ts";
 import {
   cursorOf,
   PAGES,
@@ -29,7 +31,7 @@ import type { Subscription } from "./subscriber.ts";
 /** How far apart the bands of a lane are; see `queue-lanes.lua`. */
 const BAND = String(2 ** 41);
 
-export function redisQueues({ link, run, keys, identity, subscriber }: RedisParts): QueueStore {
+export function redisQueues({ link, run, keys, identity, subscriber, book }: RedisParts): QueueStore {
   // The names of a queue are asked for with every call: made once.
   const known = new Map<string, QueueKeys>();
   const keysOf = (name: string): QueueKeys => {
@@ -74,7 +76,8 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
     },
 
     async submit({ queue, lists }) {
-      const reply = await call<ListReply[] | "undeclared">("queue-submit", queue, {}, wireOfLists(lists));
+      const { common, sent } = wireOfLists(lists);
+      const reply = await call<ListReply[] | "undeclared">("queue-submit", queue, { common }, sent);
       if (reply === "undeclared") {
         notice(reply);
         return { outcome: "undeclared" };
@@ -176,7 +179,9 @@ export function redisQueues({ link, run, keys, identity, subscriber }: RedisPart
 
     async schedules({ queue }) {
       const [now, flat] = await call<[string, string[]]>("queue-schedules", queue);
-      return { now: Number(now), schedules: pairs(flat).map(([, stored]) => scheduleOf(stored)) };
+      const place = hashPlace("schedule", `${keys.queue(queue).base}schedules`, queue);
+      const { good } = book.look(place, pairs(flat), (stored, id) => ofId(scheduleOf(stored), id));
+      return { now: Number(now), schedules: good.map(([, record]) => record) };
     },
 
     async ticked({ queue, id, tick, revision }) {

@@ -1,13 +1,16 @@
+import { byName } from "../../internal/by-name.ts";
 import { FleetError } from "../../errors.ts";
-import type { Manifest } from "../../protocol/manifest.ts";
+import { CONFIG_HISTORY, type ConfigVersion, versionOf } from "../../protocol/config.ts";
 import { slotKey } from "../../protocol/spec.ts";
-import type { SlotHealth } from "../../protocol/health.ts";
-import type { WorkerInfo } from "../../protocol/status.ts";
+import { configVersion, slotHealth, slotName } from "../records.ts";
+import { readManifests } from "../read-manifests.ts";
 import type { HeldLease, Registry } from "../store.ts";
-import { hashOf, type ViewReply, viewOf } from "./fleet-view.ts";
-import type { RedisParts } from "./parts.ts";
+import { holderOf } from "../taken.ts";
+import { type ViewReply, viewOf } from "./fleet-view.ts";
+import { pairs, type RedisParts } from "./parts.ts";
+import { hashPlace, scoredPlace } from "./places.ts";
 
-export function redisRegistry({ link, run, keys, identity, subscriber }: RedisParts): Registry {
+export function redisRegistry({ link, run, keys, identity, subscriber, book }: RedisParts): Registry {
   const {
     meta,
     workers,
@@ -19,6 +22,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
     leases,
     leader,
     turns,
+    wishes,
     state,
     health,
     hint,
@@ -45,7 +49,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
       });
       if (reply[0] === "registered")
         return { outcome: reply[0], generation: reply[1], now: Number(reply[2]) };
-      return { outcome: reply[0], by: JSON.parse(reply[1]) as WorkerInfo, lastSeenAt: Number(reply[2]) };
+      return { outcome: reply[0], by: holderOf(reply[1], worker.id), lastSeenAt: Number(reply[2]) };
     },
 
     async beat({ workerId, incarnation, ttlMs, leaseMs, leases: held, slots }) {
@@ -85,11 +89,33 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
 
     async pruneWorkers({ offlineMs }) {
       const removed = await run<number>("fleet-prune-workers", {
-        keys: { meta, workers, beats, manifests, observed },
+        keys: { meta, workers, beats, manifests, observed, wishes },
         args: { ...announce(), offlineMs: String(offlineMs) },
         repeatable: true,
       });
       return { removed };
+    },
+
+    async removeWorker({ workerId }) {
+      return run<"removed" | "alive" | "unknown">("fleet-remove-worker", {
+        keys: { meta, workers, beats, manifests, observed, wishes },
+        args: { ...announce(), id: workerId },
+        // A repeat of one that was carried out would find nothing.
+        repeatable: false,
+      });
+    },
+
+    async setWish({ workerId, kind, wish }) {
+      return run<"stored" | "unchanged">("fleet-set-wish", {
+        keys: { meta, wishes },
+        // JSON text is never empty, so "" can mean none.
+        args: {
+          ...announce(),
+          field: `${kind} ${workerId}`,
+          json: wish === null ? "" : JSON.stringify(wish),
+        },
+        repeatable: true,
+      });
     },
 
     async claimSlots({ workerId, incarnation, leaseMs, slots }) {
@@ -118,10 +144,10 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
 
     async view() {
       const reply = await run<ViewReply>("fleet-view", {
-        keys: { meta, workers, beats, observed, desired, assignments, leases, leader },
+        keys: { meta, workers, beats, observed, desired, assignments, leases, leader, wishes },
         repeatable: true,
       });
-      return viewOf(reply);
+      return viewOf(reply, keys.fleet, book);
     },
 
     async revision() {
@@ -130,30 +156,43 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
 
     async manifests() {
       const found = await link.call(["HGETALL", manifests], { repeatable: true, key: manifests });
-      return hashOf(
-        Object.entries(found as Record<string, string>),
-        (text) => JSON.parse(text) as Manifest[],
-      );
+      return readManifests(book, hashPlace("manifest", manifests), Object.entries(found as object));
     },
 
-    async putDesired({ name, desired: wanted, expected }) {
+    async putDesired({ name, desired: wanted, expected, record }) {
       return run<"stored" | "conflict">("fleet-put-desired", {
-        keys: { meta, desired },
+        keys: { meta, desired, configs: keys.configs(name) },
         args: {
           ...announce(),
           name,
           expected: String(expected),
           generation: String(wanted.generation),
           json: JSON.stringify(wanted),
+          version: record === undefined ? "" : JSON.stringify({ ...versionOf(wanted), ...record }),
+          keep: String(CONFIG_HISTORY),
         },
         repeatable: true,
       });
     },
 
-    async lead({ candidate, leaseMs }) {
+    async configHistory({ name, limit, before }) {
+      const key = keys.configs(name);
+      const from = before === undefined ? "+inf" : `(${before}`;
+      const found = await link.call(
+        ["ZRANGE", key, from, "-inf", "BYSCORE", "REV", "LIMIT", "0", String(limit), "WITHSCORES"],
+        { repeatable: true, key },
+      );
+      const versions = pairs((found as unknown[]).flat().map(String)).map(
+        ([text, score]) => [score, text] as const,
+      );
+      const { good } = book.look(scoredPlace("config version", key, name), versions, versionOfText);
+      return good.map(([, version]) => version);
+    },
+
+    async lead({ candidate, leaseMs, rank = 0 }) {
       const [leading, token, holder] = await run<[number, string, string]>("fleet-lead", {
         keys: { meta, leader },
-        args: { candidate, leaseMs: String(leaseMs) },
+        args: { candidate, leaseMs: String(leaseMs), rank: String(rank) },
         repeatable: true,
       });
       return { leading: leading === 1, token, leader: holder };
@@ -199,10 +238,9 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
 
     async slotHealth() {
       const found = await link.call(["HGETALL", health], { repeatable: true, key: health });
-      return hashOf(
-        Object.entries(found as Record<string, string>),
-        (text) => JSON.parse(text) as SlotHealth,
-      );
+      const place = hashPlace("health", health);
+      const kept = Object.entries(found as Record<string, string>);
+      return byName(book.look(place, kept, (text, slot) => slotName(slot) && slotHealth(text)).good);
     },
 
     async setSlotHealth({ automation, slotId, token, health: value }) {
@@ -222,6 +260,12 @@ export function redisRegistry({ link, run, keys, identity, subscriber }: RedisPa
       });
     },
   };
+}
+
+function versionOfText(text: string): ConfigVersion {
+  const [, at, json] = /^(\d+)\|(.*)$/s.exec(text) ?? [];
+  if (json === undefined) throw new Error("it is not <at>|<JSON>");
+  return { ...configVersion(json), at: Number(at) };
 }
 
 type RegisterReply = ["registered", generation: number, now: string] | ["taken", info: string, seen: string];

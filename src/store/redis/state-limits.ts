@@ -42,12 +42,12 @@ export function redisLimits({ link, run, keys, identity }: RedisParts): LimitSto
       return { outcome, waitMs: Number(waitMs), at: Number(at) / 1000 };
     },
 
-    giveBack: ({ name, key, windows, cost, at }) =>
+    giveBack: ({ name, key, windows, cost, at, request }) =>
       run("limit-give-back", {
         keys: { base: keys.limit(name) },
-        args: { key, cost: String(cost), at: String(Math.round(at * 1000)) },
+        args: { key, cost: String(cost), at: String(Math.round(at * 1000)), request },
         rest: wireOf(windows),
-        // A repeat finds that it was given back: too late, and nothing is given back twice.
+        // A repeat finds its request gone: too late, and nothing is given back twice.
         repeatable: true,
       }),
 
@@ -95,7 +95,7 @@ function wireOf(windows: readonly LimitWindow[]): string[] {
 /** The windows of the last call, out of a state as `limit.lua` keeps it. */
 function keptOf(text: string): KeptWindow[] {
   const kept: KeptWindow[] = [];
-  for (const window of text.split(";").slice(1)) {
+  for (const window of (text.split("|", 1)[0] as string).split(";").slice(1)) {
     const [, limit, perMs, burst, tat, last] = window.split(" ").map(Number) as [
       0,
       number,

@@ -1,6 +1,9 @@
 import { FleetError } from "../../errors.ts";
+import { DamageBook } from "../damage.ts";
 import type { Store, StoreOptions, StoreTraits } from "../store.ts";
+import { monotonicMs } from "../../internal/timers.ts";
 import { clusterLink } from "./cluster.ts";
+import { redisEdges } from "./edges.ts";
 import { redisEvents } from "./events.ts";
 import { openIdentity } from "./identity.ts";
 import { redisKeys } from "./keys.ts";
@@ -10,6 +13,7 @@ import { redisQueues } from "./queues.ts";
 import { redisRegistry } from "./registry.ts";
 import { clockArgument, scriptRunner } from "./scripts.ts";
 import { redisState } from "./state.ts";
+import { StoreClock } from "./store-clock.ts";
 import { redisStreams } from "./streams.ts";
 import { Subscriber } from "./subscriber.ts";
 import { parseTarget } from "./target.ts";
@@ -42,7 +46,9 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
     const identity = await openIdentity(run, keys, target.shown, log);
     link.onRestored(() => void identity.reseed());
     const subscriber = new Subscriber(link, linkOptions, keys.eventSeqs);
-    const parts = { link, run, keys, identity, subscriber };
+    const book = new DamageBook(log);
+    const clock = new StoreClock();
+    const parts = { link, run, keys, identity, subscriber, book, clock };
     let closing: Promise<void> | undefined;
     return {
       traits: TRAITS,
@@ -55,9 +61,17 @@ export async function openRedisStore(url: string, options: StoreOptions = {}): P
       pools: redisPools(parts),
       state: redisState(parts),
       events: redisEvents(parts),
+      edges: redisEdges(parts),
       registry: redisRegistry(parts),
-      now: async () =>
-        Number(await run<string>("now", { keys: { meta: keys.fleet.meta }, repeatable: true })),
+      damaged: () => Promise.resolve(book.all()),
+      now: async () => {
+        const sentAt = monotonicMs();
+        const now = Number(await run<string>("now", { keys: { meta: keys.fleet.meta }, repeatable: true }));
+        // So that no entry pushed from now on bears an earlier time.
+        clock.learn(now, sentAt);
+        return now;
+      },
+      letGo: () => link.letGo(),
       wipe: () => wipe(link, keys),
       close() {
         closing ??= Promise.resolve(subscriber.close()).then(() => link.close());

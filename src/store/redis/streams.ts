@@ -1,4 +1,5 @@
 import { FleetError } from "../../errors.ts";
+import { monotonicMs } from "../../internal/timers.ts";
 import type { StoredEntry, StreamBounds, StreamStore } from "../store.ts";
 import type { StreamKeys } from "./keys.ts";
 import { pairs, type RedisParts } from "./parts.ts";
@@ -7,7 +8,7 @@ const QUARANTINE_KEPT = 1000;
 /** A producer that was silent for so long is forgotten: it is not going to repeat its last call. */
 const SILENT_MS = 3_600_000;
 
-export function redisStreams({ link, run, keys, identity, subscriber }: RedisParts): StreamStore {
+export function redisStreams({ link, run, keys, identity, subscriber, clock }: RedisParts): StreamStore {
   // The names of a stream are asked for with every push: made once.
   const known = new Map<string, StreamKeys>();
   const keysOf = (name: string): StreamKeys => {
@@ -36,17 +37,18 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
 
     async push({ stream, entries, op }) {
       const { stream: zset, meta, hint } = keysOf(stream);
-      const rest: string[] = [];
-      for (const entry of entries) rest.push(entry.head, entry.tail);
+      const sentAt = monotonicMs();
+      const guess = String(clock.guess(sentAt));
       const reply = await run<PushReply>("stream-push", {
         keys: { stream: zset, meta },
-        args: { hint, fleet: identity.id, producer: op.producer, seq: String(op.seq) },
-        rest,
+        args: { hint, fleet: identity.id, operation: `op:${op.producer}`, seq: String(op.seq), guess },
+        rest: entries.map(({ head, tail }) => head + guess + tail),
         repeatable: true,
       });
       if (typeof reply === "number") return { outcome: "pushed", length: reply, trimmed: 0, expired: 0 };
       if (typeof reply === "object") {
-        const [length, trimmed, expired] = reply;
+        const [length, micros, trimmed, expired] = reply;
+        clock.learn(micros / 1000, sentAt);
         return { outcome: "pushed", length, trimmed, expired };
       }
       // No bounds where there were some: the store may have come back empty, and then the fleet's id is gone as well.
@@ -157,7 +159,11 @@ export function redisStreams({ link, run, keys, identity, subscriber }: RedisPar
   };
 }
 
-type PushReply = number | [length: number, trimmed: number, expired: number] | "duplicate" | "undeclared";
+type PushReply =
+  | number
+  | [length: number, micros: number, trimmed: number, expired: number]
+  | "duplicate"
+  | "undeclared";
 type SixNumbers = [number, number, number, number, number, number];
 
 function boundsOf([maxLength, ttlMs, maxPayloadBytes]: readonly string[]): StreamBounds {

@@ -100,8 +100,32 @@ function statement(native: NativeStatement): Statement {
       return row === undefined || row === null ? undefined : (toRow(row) as T);
     },
     all<T extends Row>(...values: SqlValue[]) {
-      const rows = native.all(...values);
+      const rows = coded(() => native.all(...values));
       return (arrays ? rows : rows.map(toRow)) as T[];
     },
   };
+}
+
+/** Result codes by the words that SQLite has for them. */
+const CODES: Readonly<Record<string, number>> = {
+  "database is locked": 5,
+  "database table is locked": 6,
+  "attempt to write a readonly database": 8,
+  "disk I/O error": 10,
+  "database disk image is malformed": 11,
+  "unable to open database file": 14,
+  "file is not a database": 26,
+};
+
+/** `@photostructure/sqlite` leaves the result code out of what `all` throws; what went wrong is told by it alone. */
+function coded<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Error && !("errcode" in error)) {
+      const words = Object.keys(CODES).find((text) => error.message.includes(text));
+      if (words !== undefined) Object.assign(error, { errcode: CODES[words] });
+    }
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { matchesTopic, type BusEvent } from "../../protocol/event.ts";
-import type { EventStore } from "../store.ts";
+import type { EventStore, NewEvent } from "../store.ts";
 import type { Watch } from "../watch.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
@@ -146,21 +146,25 @@ export function createEvents(parts: {
     return { ready, baselines, close } satisfies Watch & { baselines: unknown };
   }
 
+  /** Within a transaction. */
+  function insert({ topic, source, payload }: NewEvent): { seq: number; ts: number } {
+    const last = seqs.get(topic) ?? db.sql(LAST_SEQ).get<[number]>(ns, topic)?.[0] ?? 0;
+    const seq = last + 1;
+    const ts = clock();
+    total = (total ?? db.sql(LAST_TOTAL).get<[number]>()?.[0] ?? 0) + payload.length;
+    db.sql(PUBLISH).run(ns, topic, seq, ts, source, payload, total);
+    seqs.set(topic, seq);
+    return { seq, ts };
+  }
+
   return {
-    publish({ topic, source, payload }) {
-      return writer.write(
-        () => {
-          const last = seqs.get(topic) ?? db.sql(LAST_SEQ).get<[number]>(ns, topic)?.[0] ?? 0;
-          const seq = last + 1;
-          const ts = clock();
-          total = (total ?? db.sql(LAST_TOTAL).get<[number]>()?.[0] ?? 0) + payload.length;
-          db.sql(PUBLISH).run(ns, topic, seq, ts, source, payload, total);
-          seqs.set(topic, seq);
-          return { seq, ts };
-        },
-        { bytes: payload.length },
-      );
-    },
+    publish: (event) => writer.write(() => insert(event), { bytes: event.payload.length }),
+    publishMany: ({ events }) =>
+      events.length === 0
+        ? Promise.resolve([])
+        : writer.write(() => events.map(insert), {
+            bytes: events.reduce((sum, { payload }) => sum + payload.length, 0),
+          }),
     sweep({ prefix, silentMs }) {
       const which = () => [ns, clock() - silentMs, prefix.length, prefix] as const;
       return writer.write(

@@ -8,6 +8,7 @@ export interface FleetValues {
   leader: string | null;
   leaderToken: number;
   leaderExpires: number;
+  leaderRank: number;
 }
 
 export interface FleetRow {
@@ -16,16 +17,17 @@ export interface FleetRow {
   bumpRevision(): void;
   /** A fencing token: store microseconds, greater than every one before. Inside a write transaction. */
   nextToken(): number;
-  setLeader(leader: string | null, token: number, expiresAt: number): void;
+  setLeader(leader: string | null, token: number, expiresAt: number, rank: number): void;
 }
 
 const READ =
-  "SELECT revision, last_token, leader, leader_token, leader_expires FROM fleets WHERE ns = ? LIMIT 1";
+  "SELECT revision, last_token, leader, leader_token, leader_expires, leader_rank FROM fleets WHERE ns = ? LIMIT 1";
 const ENSURE = "INSERT OR IGNORE INTO fleets (ns, fleet_id) VALUES (?, ?)";
 const FLEET_ID = "SELECT fleet_id FROM fleets WHERE ns = ?";
 const BUMP = "UPDATE fleets SET revision = revision + 1 WHERE ns = ?";
 const SET_TOKEN = "UPDATE fleets SET last_token = ? WHERE ns = ?";
-const SET_LEADER = "UPDATE fleets SET leader = ?, leader_token = ?, leader_expires = ? WHERE ns = ?";
+const SET_LEADER =
+  "UPDATE fleets SET leader = ?, leader_token = ?, leader_expires = ?, leader_rank = ? WHERE ns = ?";
 
 /** The fleet's id in this namespace; `candidate` becomes it when there is none yet. Inside a write transaction. */
 export function ensureFleet(db: Database, ns: string, candidate: string): string {
@@ -45,9 +47,16 @@ export function createFleetRow(parts: { db: Database; ns: string; fleetId: strin
   let lastGiven = 0;
 
   function read(): FleetValues {
-    const row = db.sql(READ).get<[number, number, string | null, number, number]>(ns);
-    const [revision, lastToken, leader, leaderToken, leaderExpires] = row ?? [0, 0, null, 0, 0];
-    return { revision, lastToken, leader, leaderToken, leaderExpires };
+    const row = db.sql(READ).get<[number, number, string | null, number, number, number]>(ns);
+    const [revision, lastToken, leader, leaderToken, leaderExpires, leaderRank] = row ?? [
+      0,
+      0,
+      null,
+      0,
+      0,
+      0,
+    ];
+    return { revision, lastToken, leader, leaderToken, leaderExpires, leaderRank };
   }
 
   return {
@@ -63,9 +72,9 @@ export function createFleetRow(parts: { db: Database; ns: string; fleetId: strin
       db.sql(SET_TOKEN).run(token, ns);
       return token;
     },
-    setLeader(leader, token, expiresAt) {
+    setLeader(leader, token, expiresAt, rank) {
       ensure();
-      db.sql(SET_LEADER).run(leader, token, expiresAt, ns);
+      db.sql(SET_LEADER).run(leader, token, expiresAt, rank, ns);
     },
   };
 }

@@ -25,21 +25,21 @@ export function createLeaderLease(parts: { fleet: FleetRow; clock: Clock; writer
       return leader !== null && leaderExpires > now && String(leaderToken) === token;
     },
 
-    lead({ candidate, leaseMs }) {
+    lead({ candidate, leaseMs, rank = 0 }) {
       return writer.write(() => {
         const now = clock();
-        const { leader, leaderToken, leaderExpires } = fleet.read();
+        const { leader, leaderToken, leaderExpires, leaderRank } = fleet.read();
         const live = leader !== null && leaderExpires > now;
-        if (live && leader !== candidate) return { leading: false, token: "", leader };
-        const token = live ? leaderToken : fleet.nextToken();
-        fleet.setLeader(candidate, token, now + leaseMs);
+        if (live && leader !== candidate && leaderRank >= rank) return { leading: false, token: "", leader };
+        const token = live && leader === candidate ? leaderToken : fleet.nextToken();
+        fleet.setLeader(candidate, token, now + leaseMs, rank);
         return { leading: true, token: String(token), leader: candidate };
       });
     },
 
     resign({ candidate }) {
       return writer.write(() => {
-        if (fleet.read().leader === candidate) fleet.setLeader(null, 0, 0);
+        if (fleet.read().leader === candidate) fleet.setLeader(null, 0, 0, 0);
       });
     },
   };

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { ownFile } from "../../internal/own-files.ts";
 import type { Connection } from "./driver.ts";
 import { incompatible } from "./errors.ts";
 
@@ -13,7 +14,12 @@ const MIGRATIONS = [
   "004-topic-times.sql",
   "005-pools.sql",
   "006-state.sql",
-].map((file) => new URL(`./migrations/${file}`, import.meta.url));
+  "007-edges.sql",
+  "008-wishes.sql",
+  "009-configs.sql",
+  "010-leader-rank.sql",
+  "011-task-prints.sql",
+].map((file) => ownFile(`store/sqlite/migrations/${file}`));
 
 /** The schema version that this code reads and writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

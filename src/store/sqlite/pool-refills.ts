@@ -1,4 +1,6 @@
+import type { DamageBook, Place } from "../damage.ts";
 import type { PoolStore, Refill } from "../pool-store.ts";
+import { refill as readRefill } from "../records.ts";
 import type { Database } from "./database.ts";
 import type { OpenPool, PoolBook } from "./pool-book.ts";
 import { lineOf } from "./pool-tags.ts";
@@ -6,15 +8,16 @@ import type { Writer } from "./writer.ts";
 
 const GET = "SELECT refill FROM pool_refills WHERE pool_id = ? AND line = ?";
 const PUT = "INSERT OR REPLACE INTO pool_refills (pool_id, line, refill) VALUES (?, ?, ?)";
-const ALL = "SELECT refill FROM pool_refills WHERE pool_id = ? ORDER BY line";
+const ALL = "SELECT line, refill FROM pool_refills WHERE pool_id = ? ORDER BY line";
 
 /** The wishes of how many items there should be. */
 export function createPoolRefills(parts: {
   db: Database;
   writer: Writer;
   book: PoolBook;
+  damage: DamageBook;
 }): Pick<PoolStore, "putRefill" | "refills"> {
-  const { db, writer, book } = parts;
+  const { db, writer, book, damage } = parts;
 
   function isThere(pool: OpenPool, refill: Refill): boolean {
     return db.sql(GET).get<[string]>(pool.id, lineOf(refill.where))?.[0] === JSON.stringify(refill);
@@ -47,11 +50,21 @@ export function createPoolRefills(parts: {
     },
     refills({ pool: name }) {
       const all = (pool: OpenPool) =>
-        db
-          .sql(ALL)
-          .all<[string]>(pool.id)
-          .map(([refill]) => JSON.parse(refill) as Refill);
+        damage
+          .look(refillPlace(pool), db.sql(ALL).all<[line: string, refill: string]>(pool.id), readRefill)
+          .good.map(([, refill]) => refill);
       return writer.read(() => book.look<Refill[]>(name, all, () => []));
     },
+  };
+}
+
+function refillPlace({ name, id }: OpenPool): Place {
+  return {
+    kind: "refill",
+    of: name,
+    where: (line) => ({
+      where: `table pool_refills, pool ${name}, line ${line}`,
+      remove: `DELETE FROM pool_refills WHERE pool_id = ${id} AND line = '${line.replaceAll("'", "''")}'`,
+    }),
   };
 }

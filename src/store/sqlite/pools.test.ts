@@ -1,5 +1,6 @@
 // What only this back end has; the port's guarantees are in the conformance suite.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { DamageBook } from "../damage.ts";
 import { ITEM_STATES, type ItemTags, type NewItem } from "../../protocol/pool.ts";
 import { type ClaimArgs, item, SETTINGS } from "../conformance/pool-driver.ts";
 import type { PoolSettings, PoolStore } from "../pool-store.ts";
@@ -30,7 +31,14 @@ afterEach(() => db.close());
 
 function open(ns: string): PoolStore {
   const writer = createWriter(db, { deadlineMs: 10_000 });
-  return createPools({ db, ns, clock: () => now, writer, notifier: createNotifier(db, () => {}) });
+  return createPools({
+    db,
+    ns,
+    clock: () => now,
+    writer,
+    notifier: createNotifier(db, () => {}),
+    damage: new DamageBook(undefined),
+  });
 }
 
 function counting(inner: Database): Database {

@@ -1,5 +1,6 @@
 import { canonicalJson } from "../../internal/canonical.ts";
 import type { PoolSettings, PoolStore } from "../pool-store.ts";
+import type { DamageBook } from "../damage.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { Notifier } from "./notify.ts";
@@ -29,6 +30,7 @@ export function createPools(parts: {
   clock: Clock;
   writer: Writer;
   notifier: Notifier;
+  damage: DamageBook;
 }): PoolStore {
   const { db, ns, writer } = parts;
   const { watch, onMoved } = createPoolWatch(parts);
@@ -144,7 +146,7 @@ export function createPools(parts: {
     ...createPoolClaims(inner),
     ...createPoolHolders(inner),
     ...createPoolRecords(inner),
-    ...createPoolRefills(inner),
+    ...createPoolRefills({ ...inner, damage: parts.damage }),
     watch,
   };
 }

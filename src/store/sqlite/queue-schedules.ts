@@ -1,8 +1,11 @@
 import { canonicalJson } from "../../internal/canonical.ts";
 import type { ScheduleRecord, ScheduleSpec } from "../../protocol/task.ts";
+import type { DamageBook } from "../damage.ts";
 import type { QueueStore } from "../queue-store.ts";
+import { ofId, schedule, storedNumber } from "../records.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { tablePlace } from "./places.ts";
 import type { Writer } from "./writer.ts";
 
 export type QueueSchedules = Pick<
@@ -15,10 +18,13 @@ type Columns = readonly [
   ...[lastTick: number | null, revision: number],
 ];
 
-const SELECT =
-  "SELECT spec, paused, since, last_tick, revision FROM queue_schedules WHERE ns = ? AND queue = ?";
-const GET = `${SELECT} AND id = ?`;
-const ALL = `${SELECT} AND spec IS NOT NULL ORDER BY id`;
+type Row = readonly [spec: string, ...Tail];
+type Tail = Columns extends readonly [unknown, ...infer Rest] ? Rest : never;
+
+const COLUMNS = "spec, paused, since, last_tick, revision";
+const WHERE = "FROM queue_schedules WHERE ns = ? AND queue = ?";
+const GET = `SELECT ${COLUMNS} ${WHERE} AND id = ?`;
+const ALL = `SELECT id, ${COLUMNS} ${WHERE} AND spec IS NOT NULL ORDER BY id`;
 const PUT = `INSERT INTO queue_schedules (spec, paused, since, last_tick, revision, ns, queue, id)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (ns, queue, id) DO UPDATE SET spec = excluded.spec,
   paused = excluded.paused, since = excluded.since, last_tick = excluded.last_tick, revision = excluded.revision,
@@ -37,13 +43,19 @@ export function createQueueSchedules(parts: {
   ns: string;
   clock: Clock;
   writer: Writer;
+  damage: DamageBook;
 }): QueueSchedules {
-  const { db, ns, clock, writer } = parts;
+  const { db, ns, clock, writer, damage } = parts;
 
   const read = (queue: string, id: string) => db.sql(GET).get<Columns>(ns, queue, id);
+  /** One that cannot be read is as good as none: what is put takes its place. */
   const present = (queue: string, id: string) => {
-    const row = read(queue, id);
-    return row === undefined ? undefined : toRecord(row);
+    const [spec = null, ...rest] = read(queue, id) ?? [];
+    try {
+      return spec === null ? undefined : toRecord([spec, ...rest] as Row);
+    } catch {
+      return undefined;
+    }
   };
 
   function write(queue: string, { spec, paused, since, lastTick, revision }: ScheduleRecord): void {
@@ -86,11 +98,15 @@ export function createQueueSchedules(parts: {
 
     schedules({ queue }) {
       return writer.read(() => {
-        const records = db
-          .sql(ALL)
-          .all<Columns>(ns, queue)
-          .flatMap((row) => toRecord(row) ?? []);
-        return { now: clock(), schedules: records };
+        const { good } = damage.look(
+          tablePlace("schedule", { table: "queue_schedules", ns, key: ["id"], of: ["queue", queue] }),
+          db
+            .sql(ALL)
+            .all<[id: string, ...Row]>(ns, queue)
+            .map(([id, ...row]) => [id, row] as const),
+          (row, id) => ofId(toRecord(row), id),
+        );
+        return { now: clock(), schedules: good.map(([, record]) => record) };
       });
     },
 
@@ -118,7 +134,12 @@ function same(a: unknown, b: unknown): boolean {
   return canonicalJson(a) === canonicalJson(b);
 }
 
-function toRecord([spec, paused, since, lastTick, revision]: Columns): ScheduleRecord | undefined {
-  if (spec === null) return undefined;
-  return { spec: JSON.parse(spec) as ScheduleSpec, paused: paused === 1, since, lastTick, revision };
+function toRecord([spec, paused, since, lastTick, revision]: Row): ScheduleRecord {
+  return {
+    spec: schedule(spec),
+    paused: paused === 1,
+    since: storedNumber(since, "since"),
+    lastTick: lastTick === null ? null : storedNumber(lastTick, "last_tick"),
+    revision: storedNumber(revision, "revision"),
+  };
 }

@@ -9,7 +9,7 @@ import { fromColumn, toColumn } from "./stream-state.ts";
 
 const INSERT = `INSERT INTO tasks (queue_id, id, state, lane, priority, max_attempts, timeout_ms, ttl_ms,
   submitted_at, due_at, expires_at, asked, dedupe_key, bears_key, schedule,
-  tick_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  tick_at, print) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (queue_id, id) DO NOTHING`;
 const INSERT_PAYLOAD = "INSERT INTO task_payloads (seq, payload) VALUES (last_insert_rowid(), ?)";
 const WRITE_PAYLOAD = "UPDATE task_payloads SET payload = ? WHERE seq = ?";
@@ -159,6 +159,7 @@ function insert(db: Database, queue: OpenQueue, task: NewTask): boolean {
       task.dedupe === undefined ? 0 : 1,
       task.tick?.schedule ?? null,
       task.tick?.at ?? null,
+      task.print ?? null,
     );
   if (changes === 0) return false;
   db.sql(INSERT_PAYLOAD).run(toColumn(task.payload));

@@ -4,11 +4,11 @@ import type { SqlValue } from "./driver.ts";
 import { keyOf, type Task, TASK_COLUMNS, type TaskColumns, textOrNull, toTask } from "./queue-tasks.ts";
 import { fromColumn } from "./stream-state.ts";
 
-type Columns = readonly [...TaskColumns, result: unknown, error: unknown, payload: unknown];
+type Columns = readonly [...TaskColumns, result: unknown, error: unknown, payload: unknown, print: unknown];
 
 /** The query for the records of tasks of one queue that fulfil `rest`: conditions, order and limit on the table `t`. */
 export function recordsWhere(rest: string): string {
-  return `SELECT ${TASK_COLUMNS}, t.result, t.error, p.payload FROM tasks t JOIN task_payloads p ON p.seq = t.seq
+  return `SELECT ${TASK_COLUMNS}, t.result, t.error, p.payload, t.print FROM tasks t JOIN task_payloads p ON p.seq = t.seq
     WHERE t.queue_id = ? AND ${rest}`;
 }
 
@@ -53,5 +53,6 @@ function toRecord(queue: string, task: Task, row: Columns): TaskRecord {
     leaseUntil: task.leaseUntil,
     cancelling: task.cancelling,
     tick: task.tick,
+    print: textOrNull(row[31]),
   };
 }

@@ -1,5 +1,6 @@
 // What only this back end has; the port's guarantees are in the conformance suite.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { DamageBook } from "../damage.ts";
 import type { NewTask } from "../../protocol/task.ts";
 import { completed, failed, SETTINGS, task } from "../conformance/queue-driver.ts";
 import type { QueueStore } from "../queue-store.ts";
@@ -30,7 +31,7 @@ afterEach(() => db.close());
 function open(ns: string): QueueStore {
   const writer = createWriter(db, { deadlineMs: 1000 });
   const notifier = createNotifier(db, () => {});
-  return createQueues({ db, ns, clock: () => now, writer, notifier });
+  return createQueues({ db, ns, clock: () => now, writer, notifier, damage: new DamageBook(undefined) });
 }
 
 function counting(inner: Database): Database {

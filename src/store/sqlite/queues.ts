@@ -1,4 +1,5 @@
 import type { QueueSettings, QueueStore } from "../queue-store.ts";
+import type { DamageBook } from "../damage.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { Notifier } from "./notify.ts";
@@ -25,6 +26,7 @@ export function createQueues(parts: {
   clock: Clock;
   writer: Writer;
   notifier: Notifier;
+  damage: DamageBook;
 }): QueueStore {
   const { db, ns, writer } = parts;
   const { watch, news } = createQueueWatch(parts);

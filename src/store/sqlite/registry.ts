@@ -1,19 +1,19 @@
-import type { Assignments, DesiredAutomation } from "../../protocol/spec.ts";
+import type { DamageBook } from "../damage.ts";
+import { assignmentsOf } from "../read-assignments.ts";
 import type { Registry } from "../store.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { createDesired } from "./desired.ts";
 import { createFleetRow } from "./fleet-row.ts";
 import { createLeaderLease } from "./leader.ts";
 import type { Notifier } from "./notify.ts";
+import { tablePlace } from "./places.ts";
 import { createRegistryWatch } from "./registry-watch.ts";
 import { createSlotLeases } from "./slots.ts";
 import { createTurns } from "./turns.ts";
 import { createWorkers } from "./workers.ts";
 import type { Writer } from "./writer.ts";
 
-const DESIRED = "SELECT name, desired FROM desired WHERE ns = ? ORDER BY name";
-const GENERATION = "SELECT generation FROM desired WHERE ns = ? AND name = ?";
-const PUT_DESIRED = "INSERT OR REPLACE INTO desired (ns, name, generation, desired) VALUES (?, ?, ?, ?)";
 const ASSIGNMENTS = "SELECT assignments FROM assignments WHERE ns = ?";
 const PUT_ASSIGNMENTS = "INSERT OR REPLACE INTO assignments (ns, assignments) VALUES (?, ?)";
 
@@ -25,11 +25,13 @@ export function createRegistry(parts: {
   clock: Clock;
   writer: Writer;
   notifier: Notifier;
+  damage: DamageBook;
 }): Registry {
-  const { db, ns, clock, writer } = parts;
+  const { db, ns, clock, writer, damage } = parts;
   const fleet = createFleetRow(parts);
   const slots = createSlotLeases({ ...parts, fleet });
   const workers = createWorkers({ ...parts, fleet, slots });
+  const desired = createDesired({ ...parts, fleet });
   const leader = createLeaderLease({ ...parts, fleet });
   const turns = createTurns(parts);
   const watches = createRegistryWatch({ ...parts, fleet });
@@ -41,25 +43,27 @@ export function createRegistry(parts: {
     beat: (args) => workers.beat(args),
     deregister: (args) => workers.deregister(args),
     pruneWorkers: (args) => workers.prune(args),
+    removeWorker: (args) => workers.remove(args),
+    setWish: (args) => workers.setWish(args),
     claimSlots: (args) => slots.claim(args),
     releaseSlots: (args) => slots.release(args),
 
     view() {
       return writer.read(() => {
         const now = clock();
+        const [records, wanted, leases] = [workers.records(), desired.all(), slots.all()];
+        const place = tablePlace("assignments", { table: "assignments", ns, key: [] });
+        const held = { leases: leases.good, now };
+        const assignments = assignmentsOf(damage, place, assignmentsText(), held);
         return {
           now,
           revision: fleet.read().revision,
-          workers: workers.records(),
-          desired: Object.fromEntries(
-            db
-              .sql(DESIRED)
-              .all<[string, string]>(ns)
-              .map(([name, text]) => [name, JSON.parse(text) as DesiredAutomation]),
-          ),
-          assignments: JSON.parse(assignmentsText()) as Assignments,
-          leases: slots.all(),
+          workers: records.good,
+          desired: wanted.good,
+          assignments: assignments.good,
+          leases: leases.good,
           leader: leader.present(now),
+          damaged: [wanted, leases, assignments, records].flatMap(({ damaged }) => damaged),
         };
       });
     },
@@ -67,15 +71,8 @@ export function createRegistry(parts: {
     revision: () => writer.read(() => fleet.read().revision),
     manifests: () => writer.read(() => workers.manifests()),
 
-    putDesired({ name, desired, expected }) {
-      return writer.write(() => {
-        const [present] = db.sql(GENERATION).get<[number]>(ns, name) ?? [0];
-        if (present !== expected) return "conflict";
-        db.sql(PUT_DESIRED).run(ns, name, desired.generation, JSON.stringify(desired));
-        fleet.bumpRevision();
-        return "stored";
-      });
-    },
+    putDesired: (args) => desired.put(args),
+    configHistory: (args) => desired.configHistory(args),
 
     lead: (args) => leader.lead(args),
     resign: (args) => leader.resign(args),

@@ -1,15 +1,18 @@
-import type { SlotHealth } from "../../protocol/health.ts";
+import { byName } from "../../internal/by-name.ts";
 import { type SlotLease, slotKey } from "../../protocol/spec.ts";
+import type { DamageBook, DamagedRecord } from "../damage.ts";
+import { slotHealth, slotName, storedNumber } from "../records.ts";
 import type { HeldLease, Registry } from "../store.ts";
 import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { FleetRow } from "./fleet-row.ts";
+import { tablePlace } from "./places.ts";
 import type { Writer } from "./writer.ts";
 
 export interface SlotLeases extends Pick<Registry, "getState" | "setState" | "slotHealth" | "setSlotHealth"> {
   claim: Registry["claimSlots"];
   release: Registry["releaseSlots"];
-  all(): SlotLease[];
+  all(): { good: SlotLease[]; damaged: DamagedRecord[] };
   /** Inside a write transaction: renews those that still bear their token; returns the others. */
   renew(leases: readonly HeldLease[], expiresAt: number): HeldLease[];
   /** Inside a write transaction. */
@@ -39,8 +42,9 @@ export function createSlotLeases(parts: {
   clock: Clock;
   writer: Writer;
   fleet: FleetRow;
+  damage: DamageBook;
 }): SlotLeases {
-  const { db, ns, clock, writer, fleet } = parts;
+  const { db, ns, clock, writer, fleet, damage } = parts;
 
   return {
     claim({ workerId, incarnation, leaseMs, slots }) {
@@ -71,9 +75,18 @@ export function createSlotLeases(parts: {
 
     all() {
       const rows = db.sql(ALL).all<[string, number, string, string, number, number]>(ns);
-      return rows.map(([automation, slotId, workerId, incarnation, token, expiresAt]) => {
-        return { automation, slotId, workerId, incarnation, token: String(token), expiresAt };
-      });
+      const { good, damaged } = damage.look(
+        tablePlace("lease", { table: "leases", ns, key: ["automation", "slot_id"] }),
+        rows.map((row) => [`${row[0]}/${row[1]}`, row] as const),
+        ([, , workerId, incarnation, token, expiresAt], slot): SlotLease => ({
+          ...slotName(slot),
+          workerId,
+          incarnation,
+          token: String(token),
+          expiresAt: storedNumber(expiresAt, "expires_at"),
+        }),
+      );
+      return { good: good.map(([, lease]) => lease), damaged };
     },
 
     renew(leases, expiresAt) {
@@ -107,12 +120,12 @@ export function createSlotLeases(parts: {
     slotHealth() {
       return writer.read(() => {
         const rows = db.sql(ALL_HEALTH).all<[string, number, string]>(ns);
-        return Object.fromEntries(
-          rows.map(([automation, slotId, text]) => [
-            slotKey({ automation, slotId }),
-            JSON.parse(text) as SlotHealth,
-          ]),
+        const { good } = damage.look(
+          tablePlace("health", { table: "slot_health", ns, key: ["automation", "slot_id"] }),
+          rows.map(([automation, slotId, text]) => [slotKey({ automation, slotId }), text] as const),
+          (text, slot) => slotName(slot) && slotHealth(text),
         );
+        return byName(good);
       });
     },
 

@@ -4,7 +4,7 @@ import type { Clock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { Writer } from "./writer.ts";
 
-/** How long a grant is known by its request. */
+/** How long a grant is known by its request, from its time on. */
 const KEEP_REQUESTS_MS = 60_000;
 
 const GET = "SELECT last_at, cost, windows FROM limits WHERE ns = ? AND name = ? AND key = ?";
@@ -13,6 +13,7 @@ const PUT = `INSERT OR REPLACE INTO limits (ns, name, key, last_at, cost, window
 const REQUEST = "SELECT at FROM limit_requests WHERE ns = ? AND name = ? AND request = ?";
 const PUT_REQUEST =
   "INSERT OR REPLACE INTO limit_requests (ns, name, request, at, made) VALUES (?, ?, ?, ?, ?)";
+const FORGET_REQUEST = "DELETE FROM limit_requests WHERE ns = ? AND name = ? AND request = ?";
 const FORGET_REQUESTS = `DELETE FROM limit_requests WHERE (ns, name, request) IN
   (SELECT ns, name, request FROM limit_requests WHERE ns = ? AND made <= ? LIMIT 5)`;
 const NAMES = "SELECT DISTINCT name FROM limits WHERE ns = ? ORDER BY name";
@@ -29,11 +30,22 @@ interface Kept extends KeptWindow {
   last: boolean;
 }
 
+/** A grant that was given back before its time, while others stood behind it. */
+interface GivenBack {
+  at: number;
+  cost: number;
+}
+
 interface State {
   lastAt: number;
   cost: number;
   windows: Kept[];
+  /** The earliest first. */
+  back: GivenBack[];
 }
+
+/** Most of one key that are kept. */
+const MOST_GIVEN_BACK = 1000;
 
 export function createLimits(parts: { db: Database; ns: string; clock: Clock; writer: Writer }): LimitStore {
   const { db, ns, clock, writer } = parts;
@@ -41,12 +53,14 @@ export function createLimits(parts: { db: Database; ns: string; clock: Clock; wr
 
   function read(name: string, key: string): State | undefined {
     const row = db.sql(GET).get<[number, number, string]>(ns, name, key);
-    return row && { lastAt: row[0], cost: row[1], windows: JSON.parse(row[2]) as Kept[] };
+    return row && { lastAt: row[0], cost: row[1], ...keptOf(row[2]) };
   }
 
-  function write(name: string, key: string, { lastAt, cost, windows }: State): void {
+  function write(name: string, key: string, { lastAt, cost, windows, back }: State, now: number): void {
     const freeAt = Math.max(...windows.map(({ tat }) => tat));
-    db.sql(PUT).run(ns, name, key, lastAt, cost, JSON.stringify(windows), freeAt);
+    const left = back.filter(({ at }) => at > now);
+    const kept = JSON.stringify(left.length === 0 ? windows : { windows, back: left });
+    db.sql(PUT).run(ns, name, key, lastAt, cost, kept, freeAt);
   }
 
   /** These windows as they are kept, and the others that still count. */
@@ -74,27 +88,47 @@ export function createLimits(parts: { db: Database; ns: string; clock: Clock; wr
         if (had !== undefined) return answer("granted", had, now);
         const state = read(name, key);
         const { own, others } = merged(windows, state, now);
-        const at = Math.max(now, ...own.map((window) => dueUs(window, window.tat, cost, now)));
+        const next = Math.max(now, ...own.map((window) => dueUs(window, window.tat, cost, now)));
+        // What was given back before its time is had again, so that no place in line is left empty.
+        const again = state?.back.find((one) => one.at >= now && one.cost === cost && one.at < next);
+        const at = again?.at ?? next;
         if (at - now > withinMs * 1000) return answer("later", at, now);
-        const taken = own.map((window) => ({ ...window, tat: nextTat(window, window.tat, cost, at) }));
         if (state === undefined) db.sql(FORGET_SOME).run(ns, now);
-        write(name, key, { lastAt: at, cost, windows: [...taken, ...others] });
-        db.sql(PUT_REQUEST).run(ns, name, request, at, Math.floor(now / 1000));
+        if (state !== undefined && again !== undefined) {
+          const back = state.back.filter((one) => one !== again);
+          write(name, key, { ...state, windows: [...own, ...others], back }, now);
+        } else {
+          const taken = own.map((window) => ({ ...window, tat: nextTat(window, window.tat, cost, at) }));
+          const windows = [...taken, ...others];
+          write(name, key, { lastAt: at, cost, windows, back: state?.back ?? [] }, now);
+        }
+        db.sql(PUT_REQUEST).run(ns, name, request, at, Math.floor(at / 1000));
         db.sql(FORGET_REQUESTS).run(ns, Math.floor(now / 1000) - KEEP_REQUESTS_MS);
         return answer("granted", at, now);
       });
     },
 
-    giveBack({ name, key, windows, cost, at }) {
+    giveBack({ name, key, windows, cost, at, request }) {
       return writer.write(() => {
+        const [now, atUs] = [nowUs(), Math.round(at * 1000)];
         const state = read(name, key);
-        if (state?.lastAt !== Math.round(at * 1000) || state.cost !== cost) return "too-late";
-        const { own, others } = merged(windows, state, nowUs());
-        const back = own.map((window) => ({
-          ...window,
-          tat: Math.max(0, window.tat - cost * stepUs(window)),
-        }));
-        write(name, key, { lastAt: 0, cost: 0, windows: [...back, ...others] });
+        if (state === undefined || db.sql(REQUEST).get<[number]>(ns, name, request)?.[0] !== atUs)
+          return "too-late";
+        const { own, others } = merged(windows, state, now);
+        let { lastAt, cost: lastCost, back } = state;
+        let left = own;
+        if (lastAt === atUs && lastCost === cost) {
+          left = lowered(own, cost);
+          [lastAt, lastCost] = [0, 0];
+        } else if (atUs > now && back.length < MOST_GIVEN_BACK) {
+          back = [...back, { at: atUs, cost }].toSorted((a, b) => a.at - b.at);
+        } else return "too-late";
+        for (let last = back.at(-1); last !== undefined && isLast(last, left); last = back.at(-1)) {
+          left = lowered(left, last.cost);
+          [lastAt, lastCost, back] = [0, 0, back.slice(0, -1)];
+        }
+        write(name, key, { lastAt, cost: lastCost, windows: [...left, ...others], back }, now);
+        db.sql(FORGET_REQUEST).run(ns, name, request);
         return "given-back";
       });
     },
@@ -115,7 +149,7 @@ export function createLimits(parts: { db: Database; ns: string; clock: Clock; wr
           .sql(SHOW)
           .all<[string, string]>(ns, name, now, Math.max(0, n))
           .map(([key, text]) => {
-            const windows = (JSON.parse(text) as Kept[]).filter(({ last }) => last);
+            const windows = keptOf(text).windows.filter(({ last }) => last);
             const plain = windows.map(({ limit, perMs, burst, tat }) => ({ limit, perMs, burst, tat }));
             return limitRecord(key, plain, now);
           })
@@ -129,6 +163,26 @@ export function createLimits(parts: { db: Database; ns: string; clock: Clock; wr
       });
     },
   };
+}
+
+/** Without any that were given back it is the windows alone. */
+function keptOf(text: string): Pick<State, "windows" | "back"> {
+  const kept = JSON.parse(text) as Kept[] | Pick<State, "windows" | "back">;
+  return Array.isArray(kept) ? { windows: kept, back: [] } : kept;
+}
+
+/** Takes what a grant had added off again. */
+function lowered(windows: readonly Kept[], cost: number): Kept[] {
+  return windows.map((window) => ({ ...window, tat: Math.max(0, window.tat - cost * stepUs(window)) }));
+}
+
+/**
+ * Whether nobody stands behind a grant that was given back: then it is as if it had never been. What a single window had made wait left the
+ * tat a burst behind it: while it still stands there, nothing was taken since.
+ */
+function isLast({ at }: GivenBack, windows: readonly Kept[]): boolean {
+  const [window, ...others] = windows;
+  return window !== undefined && others.length === 0 && window.tat === at + window.burst * stepUs(window);
 }
 
 function answer(outcome: "granted" | "later", atUs: number, nowUs: number) {

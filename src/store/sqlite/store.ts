@@ -1,10 +1,12 @@
 import { checkNamespace } from "../../contracts/name.ts";
 import { checkOptions, number } from "../../contracts/options.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { DamageBook } from "../damage.ts";
 import type { Store, StoreOptions } from "../store.ts";
 import { createCheckpointer } from "./checkpoint.ts";
 import { storeClock } from "./clock.ts";
 import { type Database, openFile, openMemory } from "./database.ts";
+import { createEdges } from "./edges.ts";
 import { createEvents } from "./events.ts";
 import { ensureFleet, readFleetId } from "./fleet-row.ts";
 import { sqlitePath } from "./location.ts";
@@ -58,7 +60,8 @@ async function assemble(
     throw error;
   }
 
-  const parts = { db, ns: namespace, fleetId, clock, writer, notifier };
+  const damage = new DamageBook(options.log);
+  const parts = { db, ns: namespace, fleetId, clock, writer, notifier, damage };
   const streams = createStreams(parts);
   const events = createEvents(parts);
   const registry = createRegistry(parts);
@@ -80,8 +83,10 @@ async function assemble(
     pools: createPools(parts),
     state: createState(parts),
     events,
+    edges: createEdges(parts),
     registry,
     now: () => writer.read(clock),
+    damaged: () => Promise.resolve(damage.all()),
     wipe: () => writer.write(() => ({ deleted: wipeNamespace(db, namespace) })),
     close: () => (closing ??= close()),
   };

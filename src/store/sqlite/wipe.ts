@@ -11,8 +11,10 @@ const TABLES = [
   "topics",
   "workers",
   "worker_generations",
+  "worker_wishes",
   "manifests",
   "desired",
+  "configs",
   "assignments",
   "leases",
   "turns",
@@ -25,6 +27,7 @@ const TABLES = [
   "counter_ops",
   "limits",
   "limit_requests",
+  "edges",
   "fleets",
 ];
 /** Tables whose rows belong to a stream. */

@@ -12,7 +12,8 @@ local ends = int(now + tonumber(ARGV[4]))
 local granted = {}
 for i = 5, #ARGV do
   local lease = redis.call("HGET", leases, ARGV[i])
-  local ended = tonumber(string.match(lease or "|0", "|(%d+)$"))
+  -- One that cannot be read is nobody's.
+  local ended = tonumber(string.match(lease or "", "|(%d+)$")) or 0
   local token = ""
   if ended <= now then
     token = next_token(meta, us)

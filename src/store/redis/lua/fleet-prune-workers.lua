@@ -1,9 +1,9 @@
--- Removes records of workers that have been offline for longer than so long.
+-- Removes records of workers that have been offline for longer than so long, and what was asked of them, except to be cordoned.
 -- USES clock, revision
--- KEYS meta, workers, beats, manifests, observed
+-- KEYS meta, workers, beats, manifests, observed, wishes
 -- ARGV clock, hint, fleet, offlineMs
 -- ->   how many were removed
-local meta, workers, beats, manifests, observed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local meta, workers, beats, manifests, observed, wishes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hint, fleet = ARGV[2], ARGV[3]
 local now = now_ms()
 
@@ -14,9 +14,11 @@ local all = redis.call("HGETALL", beats)
 for i = 1, #all, 2 do
   local id = all[i]
   local generation, ends = string.match(all[i + 1], "^(%d+)|%d+|(%d+)|")
-  if tonumber(ends) < horizon then
+  -- One that cannot be read is nobody's: whoever it was of enters itself anew.
+  if (tonumber(ends) or 0) < horizon then
     for _, key in ipairs({ workers, beats, manifests, observed }) do redis.call("HDEL", key, id) end
-    highest = math.max(highest, tonumber(generation))
+    redis.call("HDEL", wishes, "drain " .. id)
+    highest = math.max(highest, tonumber(generation) or 0)
     removed = removed + 1
   end
 end

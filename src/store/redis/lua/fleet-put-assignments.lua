@@ -7,7 +7,7 @@ local meta, leader, assignments = KEYS[1], KEYS[2], KEYS[3]
 local hint, fleet, json = ARGV[2], ARGV[3], ARGV[5]
 local now = now_ms()
 
-local token, ends = string.match(redis.call("GET", leader) or "", "|(%d+)|(%d+)$")
+local token, ends = string.match(redis.call("GET", leader) or "", "|(%d+)|(%d+)|%d$")
 if token ~= ARGV[4] or tonumber(ends) <= now then return "not-leader" end
 if redis.call("GET", assignments) == json then return "stored" end
 redis.call("SET", assignments, json)

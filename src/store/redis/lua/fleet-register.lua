@@ -15,8 +15,9 @@ local beat = redis.call("HGET", beats, id)
 if beat then
   local counted, seen, ends, holder = string.match(beat, "^(%d+)|(%d+)|(%d+)|(.*)$")
   same = holder == incarnation
-  if not same and holder ~= ARGV[9] and tonumber(ends) > now then return { "taken", redis.call("HGET", workers, id) or "{}", seen } end
-  generation = tonumber(counted)
+  -- One that cannot be read is nobody's.
+  if not same and holder ~= ARGV[9] and (tonumber(ends) or 0) > now then return { "taken", redis.call("HGET", workers, id) or "{}", seen } end
+  generation = tonumber(counted) or generation
 end
 if not same then generation = generation + 1 end
 generation = math.max(generation, tonumber(ARGV[10]))

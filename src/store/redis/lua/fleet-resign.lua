@@ -4,6 +4,6 @@
 -- ->   how many leases ended
 local leader = KEYS[1]
 
-local holder = string.match(redis.call("GET", leader) or "", "^(.*)|%d+|%d+$")
+local holder = string.match(redis.call("GET", leader) or "", "^(.*)|%d+|%d+|%d$")
 if holder ~= ARGV[1] then return 0 end
 return redis.call("DEL", leader)

@@ -11,7 +11,7 @@ local now = now_ms()
 local held, others = false, 0
 local all = redis.call("HGETALL", turns)
 for i = 1, #all, 2 do
-  if tonumber(all[i + 1]) <= now then
+  if (tonumber(all[i + 1]) or 0) <= now then
     redis.call("HDEL", turns, all[i])
   elseif all[i] == own then
     held = true

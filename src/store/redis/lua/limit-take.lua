@@ -21,17 +21,24 @@ for _, window in ipairs(windows) do
   if room < 0 then tat = math.max(tat, us) end
   at = math.max(at, tat - room)
 end
+-- What was given back before its time is had again, so that no place in line is left empty.
+local again, sooner = limit_again(state, cost, us)
+if again and sooner < at then at = sooner else again = nil end
 local wait = math.ceil((at - us) / 1000)
 if at - us > tonumber(ARGV[4]) * 1000 then return { "later", int(wait), int(at), 0 } end
 
-for _, window in ipairs(windows) do
-  state.tats[window.id] = math.max(state.tats[window.id] or 0, at) + cost * window.step
+if again then
+  table.remove(state.back, again)
+else
+  for _, window in ipairs(windows) do
+    state.tats[window.id] = math.max(state.tats[window.id] or 0, at) + cost * window.step
+  end
+  state.at, state.cost = int(at), ARGV[3]
 end
-state.at, state.cost = int(at), ARGV[3]
 local new = 0
 if limit_write(base, key, state, windows, us) then
   if redis.call("HLEN", base) == 1 then new = 1 end
   limit_forget(base, us, "3")
 end
-redis.call("SET", request, state.at, "PX", "60000")
-return { "granted", int(wait), state.at, new }
+redis.call("SET", request, int(at), "PX", int(60000 + wait))
+return { "granted", int(wait), int(at), new }

@@ -1,14 +1,18 @@
 -- A limit's state: per key the last grant, and per window the theoretical arrival time (tat) of the next permit, in microseconds.
 --
--- It is kept as `<at of the last grant> <its cost>` and, for each window, `;<id> <limit> <perMs> <burst> <tat> <1 where of the last call>`.
+-- It is kept as `<at of the last grant> <its cost>`, for each window `;<id> <limit> <perMs> <burst> <tat> <1 where of the last call>`, and for
+-- each grant that was given back before its time, while others stood behind it, `|<at> <cost>`, earliest first.
 -- A permit counts for whole microseconds, rounded up: so never more are granted than the limit says.
 
 local function limit_read(text)
-  local state = { at = "0", cost = "0", tats = {}, texts = {} }
+  local state = { at = "0", cost = "0", tats = {}, texts = {}, back = {} }
   if not text then return state end
   state.at, state.cost = string.match(text, "^(%d+) (%d+)")
   for id, window, tat in string.gmatch(text, ";(%S+) (%d+ %d+ %d+) (%d+) %d") do
     state.tats[id], state.texts[id] = tonumber(tat), window
+  end
+  for at, cost in string.gmatch(text, "|(%d+) (%d+)") do
+    state.back[#state.back + 1] = { at = tonumber(at), cost = tonumber(cost) }
   end
   return state
 end
@@ -27,6 +31,34 @@ local function limit_windows(args, from, last)
   return windows
 end
 
+-- The earliest grant of this cost that was given back and whose time has not come; its place in the list.
+local function limit_again(state, cost, us)
+  for i, one in ipairs(state.back) do
+    if one.at >= us and one.cost == cost then return i, one.at end
+  end
+end
+
+-- Takes what a grant had added off again.
+local function limit_lower(state, windows, cost)
+  for _, window in ipairs(windows) do
+    state.tats[window.id] = math.max(0, (state.tats[window.id] or 0) - cost * window.step)
+  end
+end
+
+-- A grant that was given back and behind which nobody stands any more is as if it had never been. What a single window had made wait left
+-- the tat a burst behind it: while it still stands there, nothing was taken since.
+local function limit_shorten(state, windows)
+  if #windows > 1 then return end
+  local window = windows[1]
+  local last = state.back[#state.back]
+  while last and state.tats[window.id] == last.at + window.burst * window.step do
+    limit_lower(state, windows, last.cost)
+    state.at, state.cost = "0", "0"
+    state.back[#state.back] = nil
+    last = state.back[#state.back]
+  end
+end
+
 -- Keeps a state, and until when it counts. Answers whether its key is new.
 local function limit_write(base, key, state, windows, us)
   local text, free = state.at .. " " .. state.cost, 0
@@ -42,6 +74,9 @@ local function limit_write(base, key, state, windows, us)
       text = text .. ";" .. id .. " " .. state.texts[id] .. " " .. int(tat) .. " 0"
       free = math.max(free, tat)
     end
+  end
+  for _, one in ipairs(state.back) do
+    if one.at > us then text = text .. "|" .. int(one.at) .. " " .. int(one.cost) end
   end
   redis.call("ZADD", base .. ":free", int(free), key)
   return redis.call("HSET", base, key, text) == 1

@@ -3,15 +3,17 @@
 -- See `p.know`.
 function p.know_ends()
   -- The request that got this claim has one less.
-  function p.forget_granted(number, request)
+  function p.forget_granted(number, item)
     local left = {}
-    for other in string.gmatch(call("HGET", p.base .. "requests", request) or "", "%d+") do
-      if other ~= number then left[#left + 1] = other end
+    if not item.alone then
+      for other in string.gmatch(call("HGET", p.base .. "requests", item.request) or "", "%d+") do
+        if other ~= number then left[#left + 1] = other end
+      end
     end
     if #left > 0 then
-      call("HSET", p.base .. "requests", request, table.concat(left, " "))
+      call("HSET", p.base .. "requests", item.request, table.concat(left, " "))
     else
-      call("HDEL", p.base .. "requests", request)
+      call("HDEL", p.base .. "requests", item.request)
     end
   end
 
@@ -25,18 +27,20 @@ function p.know_ends()
 
   -- Nothing of the item stays.
   function p.erase(number, item)
-    p.unmark(number, item.tags)
-    call("ZREM", p.base .. "ends", number)
-    call("HDEL", p.items, number)
-    call("HDEL", p.ids, item.id)
-    call("HDEL", p.base .. "used", number)
-    call("HDEL", p.base .. "gone", number)
-    if item.large then call("HDEL", p.base .. "large", number) end
-    local block = format("%d", math.floor(tonumber(number) / p.BLOCK))
-    if call("HINCRBY", p.base .. "sizes", block, "-1") <= 0 then
-      call("HDEL", p.base .. "sizes", block)
+    p.untag(number, item.tags)
+    local block = format("%d", math.floor(number / p.BLOCK))
+    call("ZREM", p.base .. "marks:" .. block, number)
+    if call("EXISTS", p.base .. "marks:" .. block) == 0 then
+      call("ZREM", p.firsts, block)
       call("ZREM", p.base .. "blocks", block)
     end
+    call("ZREM", p.busy, number)
+    call("ZREM", p.base .. "ends", number)
+    call("HDEL", p.items, number)
+    call("HDEL", p.bucket_of(item.id), item.id)
+    call("HDEL", p.base .. "gone", number)
+    if item.large then call("HDEL", p.base .. "large", number) end
+    p.size = p.size - 1
   end
 
   function p.expire(number, item)
@@ -45,26 +49,26 @@ function p.know_ends()
   end
 
   -- The claim is over; where the item goes is the caller's. `at`: when, `place`: the item's new place in order.
-  function p.drop_claim(number, claim, at, place)
-    call("HDEL", p.base .. "claims", number)
-    call("SREM", p.base .. "holder:" .. claim.holder, number)
-    p.forget_granted(number, claim.request)
-    call("HSET", p.base .. "used", number, format("%d %d %d %s", claim.uses, claim.score, at, p.text(place)))
+  function p.drop_claim(number, item, at, place)
+    call("SREM", p.base .. "holder:" .. item.holder, number)
+    p.forget_granted(number, item)
+    item.token, item.last, item.place = nil, at, place
+    p.write(number, item)
   end
 
   -- Ends a claim as a release at `at`, after which the item rests for the pool's time, or `rest` where that is longer. 
-  function p.release(number, item, claim, at, place, rest)
-    p.drop_claim(number, claim, at, place)
+  function p.release(number, item, at, place, rest)
+    p.drop_claim(number, item, at, place)
     if item.expires > 0 and item.expires <= at then
       p.expire(number, item)
       return
     end
     local reason
-    if p.max_uses > 0 and claim.uses >= p.max_uses then
+    if p.max_uses > 0 and item.uses >= p.max_uses then
       reason = "max-uses"
     elseif p.max_age > 0 and item.put + p.max_age <= at then
       reason = "max-age"
-    elseif p.bad_score and claim.score <= p.bad_score then
+    elseif p.bad_score and item.score <= p.bad_score then
       reason = "score"
     end
     if reason then
@@ -78,6 +82,7 @@ function p.know_ends()
     if cool > p.now then
       p.mark(number, item.tags, p.COOL + cool)
       p.wake(cool)
+      p.rests = math.max(p.rests, cool)
       return
     end
     p.stirred = true
@@ -86,20 +91,21 @@ function p.know_ends()
 
   -- Releases a lease that is over as if it had been released at its end. No place in order is equal to another: this one lies half a
   -- microsecond before all else that happened in its time; `after` is the place of the one before, where several are released.
-  function p.lapse(number, item, claim, after)
-    local place = math.max(claim.till * 1000 - 0.5, (after or 0) + 1)
-    p.release(number, item, claim, claim.till, place)
+  function p.lapse(number, item, after)
+    local till = item.till
+    local place = math.max(till * 1000 - 0.5, (after or 0) + 1)
+    p.release(number, item, till, place)
     p.count("leasesExpired", 1)
     return place
   end
 
   -- Ends a claim by an act of somebody. Where its time was over, it had ended by that; answers how many were released.
-  function p.let_go(number, item, claim)
-    if claim.till <= p.now then
-      p.lapse(number, item, claim)
+  function p.let_go(number, item)
+    if item.till <= p.now then
+      p.lapse(number, item)
       return 0
     end
-    p.release(number, item, claim, p.now, p.place())
+    p.release(number, item, p.now, p.place())
     p.count("released", 1)
     return 1
   end

@@ -3,7 +3,8 @@
 
 -- See `p.know`.
 function p.know_finding()
-  -- Groups of sets: an item matches that is in one set of each. The smallest is the first; one group of all items where no tag is named.
+  -- Groups of sets: an item matches that is in one set of each. The smallest is the first. Where no tag is named it is one of all items, of
+  -- which there is no set; `p.busy` has those that are not free.
   function p.groups_of(where)
     local groups = {}
     for text in string.gmatch(where, "[^ ]+") do
@@ -11,7 +12,7 @@ function p.know_finding()
       for value in string.gmatch(text, "[^,]+") do sets[#sets + 1] = p.base .. "tag:" .. value end
       groups[#groups + 1] = { sets = sets }
     end
-    if #groups == 0 then return { { sets = { p.all } } } end
+    if #groups == 0 then return { { sets = { p.busy }, all = true } } end
     if #groups > 1 then
       for _, group in ipairs(groups) do
         group.size = 0
@@ -70,6 +71,48 @@ function p.know_finding()
     return false
   end
 
+  -- The same for free items of the whole pool: blocks are opened as their first items come near.
+  function p.walk_free(see)
+    local first, from = p.text(p.HELD), 0
+    local bounds, heads, stale = {}, {}, {}
+    local function bound()
+      if #bounds == 0 and from then
+        local some = call("ZRANGE", p.firsts, "0", "(" .. first, "BYSCORE", "LIMIT", format("%d", from), "100", "WITHSCORES")
+        from = #some == 200 and from + 100
+        for i = #some - 1, 1, -2 do bounds[#bounds + 1] = { block = some[i], mark = tonumber(some[i + 1]) } end
+      end
+      return bounds[#bounds]
+    end
+    -- In falling order of their next marks.
+    local function insert(head)
+      local low, high, mark = 1, #heads + 1, tonumber(head.found[head.at + 1])
+      while low < high do
+        local middle = math.floor((low + high) / 2)
+        if heads[middle].mark > mark then low = middle + 1 else high = middle end
+      end
+      head.mark = mark
+      table.insert(heads, low, head)
+    end
+    local done = false
+    repeat
+      local next, best = bound(), heads[#heads]
+      while next and (not best or next.mark <= best.mark) do
+        bounds[#bounds] = nil
+        local found = call("ZRANGE", p.base .. "marks:" .. next.block, "0", "-1", "WITHSCORES")
+        if tonumber(found[2]) ~= next.mark then stale[#stale + 1] = { block = next.block, mark = found[2] } end
+        if tonumber(found[2]) < p.HELD then insert({ found = found, at = 1 }) end
+        next, best = bound(), heads[#heads]
+      end
+      if best then
+        heads[#heads] = nil
+        done = see(best.found[best.at], best.mark)
+        best.at = best.at + 2
+        if tonumber(best.found[best.at + 1] or p.HELD) < p.HELD then insert(best) end
+      end
+    until done or not best
+    for _, one in ipairs(stale) do call("ZADD", p.firsts, "XX", one.mark, one.block) end
+  end
+
   -- One set of all items that match. Where it had to be made, `p.discard` takes it away again.
   function p.joined(groups)
     local made, joint = {}, {}
@@ -98,6 +141,17 @@ function p.know_finding()
 
   function p.discard(made)
     if #made > 0 then call("DEL", unpack(made)) end
+  end
+
+  -- How many items that match are free, held, cooling and retired.
+  function p.counts_of(groups)
+    local set, made = p.joined(groups)
+    local counts = {
+      groups[1].all and p.size - call("ZCARD", p.busy) or p.size_of(set, 0, p.HELD),
+      p.size_of(set, p.HELD, p.COOL), p.size_of(set, p.COOL, p.RETIRED), p.size_of(set, p.RETIRED, 2 * p.HELD),
+    }
+    p.discard(made)
+    return counts
   end
 
   -- How many of a set have marks from `from` to below `to`.

@@ -1,28 +1,25 @@
 -- Renews the claims of holders that extend themselves, and tells what each holds.
--- USES clock, pool, pool-hold
+-- USES clock, pool-head, pool
 -- KEYS base
 -- ARGV clock, fleet, holders...
 -- ->   {at, per holder: {id, token, until, …}}
 p.open(KEYS[1], now_us(), ARGV[2])
-p.know()
-p.know_claims()
 
 local function keep(holder)
   local held = {}
   for _, number in ipairs(call("SMEMBERS", p.base .. "holder:" .. holder)) do
-    local claim = string.sub(number, 1, 1) ~= "=" and p.read_claim(number)
-    if claim and claim.till > p.now then
-      local item = p.read(number)
-      local till = p.now + claim.hold
-      if claim.auto == "1" and till > claim.till then
-        claim.till = till
-        p.write_claim(number, claim)
-        p.mark(number, item.tags, p.held_mark(item, claim.uses, till))
+    local item = string.sub(number, 1, 1) ~= "=" and p.read(number)
+    if item and item.till > p.now then
+      local till = p.now + item.hold
+      if item.auto and till > item.till then
+        item.till = till
+        p.write(number, item)
+        p.mark(number, item.tags, p.held_mark(item))
         p.wake(till)
       end
       held[#held + 1] = item.id
-      held[#held + 1] = claim.token
-      held[#held + 1] = claim.till
+      held[#held + 1] = format("%d", item.token)
+      held[#held + 1] = item.till
     end
   end
   return held

@@ -1,11 +1,10 @@
 -- Releases all that holders hold who are gone, and ends their places in line.
--- USES clock, pool, pool-hold, pool-ends, pool-line
+-- USES clock, pool-head, pool, pool-item, pool-ends, pool-line
 -- KEYS base
 -- ARGV clock, fleet, holders...
 -- ->   how many claims were released
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()
-p.know_claims()
 p.know_lines()
 p.know_ends()
 local released = 0
@@ -16,11 +15,11 @@ for i = 3, #ARGV do
       local request = string.sub(member, 2)
       p.step_out(request, p.read_waiter(request))
     else
-      held[#held + 1] = { number = member, claim = p.read_claim(member) }
+      held[#held + 1] = { number = member, item = p.read(member) }
     end
   end
-  table.sort(held, function(a, b) return tonumber(a.claim.token) < tonumber(b.claim.token) end)
-  for _, one in ipairs(held) do released = released + p.let_go(one.number, p.read(one.number), one.claim) end
+  table.sort(held, function(a, b) return a.item.token < b.item.token end)
+  for _, one in ipairs(held) do released = released + p.let_go(one.number, one.item) end
 end
 p.close()
 return released

@@ -9,6 +9,7 @@ function p.know_picking()
   -- Up to `n` free items that match, those that come first. Items whose life is over are ended on the way.
   function p.pick(groups, n, seed)
     local find = p.strategy == "random" and p.pick_any or p.pick_first
+    if groups[1].all then find = p.strategy == "random" and p.pick_any_of_all or p.pick_first_of_all end
     local found, dead, whole = find(groups, n, p.LOOKS + 2 * n, seed)
     if not whole then
       local set, made = p.joined(groups)
@@ -30,6 +31,12 @@ function p.know_picking()
       list[#list + 1] = { number = number, item = item }
       return #found == n
     end
+  end
+
+  function p.pick_first_of_all(groups, n)
+    local found, dead = {}, {}
+    p.walk_free(p.collector(groups, n, found, dead))
+    return found, dead, true
   end
 
   function p.pick_first(groups, n, looks)
@@ -64,6 +71,41 @@ function p.know_picking()
       local place = format("%d", rank - 1)
       local number = call("ZRANGE", sets[i], place, place)[1]
       if not p.is_in({ unpack(sets, 1, i - 1) }, number) and see(number) then break end
+    end
+    return found, dead, true
+  end
+
+  -- Of all free items: draws a block and one of as many places as a block can have, so each item is as likely as any other. Where few are free,
+  -- or few that were not drawn, these are all looked at.
+  function p.pick_any_of_all(groups, n, looks, seed)
+    math.randomseed(seed)
+    local found, dead, seen, drawn = {}, {}, {}, 0
+    local see = p.collector(groups, n, found, dead)
+    local free, first = p.size - call("ZCARD", p.busy), "(" .. p.text(p.HELD)
+    while free > 1000 and 2 * (drawn + 1) < free and looks > 0 do
+      local bounds = call("ZCOUNT", p.firsts, "0", first)
+      local rank = format("%d", math.random(bounds) - 1)
+      local block = call("ZRANGE", p.firsts, rank, rank)[1]
+      local marks, place = p.base .. "marks:" .. block, math.random(p.BLOCK)
+      local some = call("ZCOUNT", marks, "0", first)
+      if some == 0 then
+        call("ZADD", p.firsts, "XX", call("ZRANGE", marks, "0", "0", "WITHSCORES")[2], block)
+      elseif place <= some then
+        local number = call("ZRANGE", marks, format("%d", place - 1), format("%d", place - 1))[1]
+        if not seen[number] then
+          seen[number], drawn, looks = true, drawn + 1, looks - 1
+          if see(number) then return found, dead, true end
+        end
+      end
+    end
+    local left = {}
+    p.walk_free(function(number)
+      if not seen[number] then left[#left + 1] = number end
+    end)
+    for i = #left, 1, -1 do
+      local at = math.random(i)
+      if see(left[at]) then break end
+      left[at] = left[i]
     end
     return found, dead, true
   end

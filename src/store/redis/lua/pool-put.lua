@@ -1,5 +1,5 @@
 -- Puts items in, in order.
--- USES clock, pool, pool-ends
+-- USES clock, pool-head, pool, pool-item, pool-ends
 -- KEYS base
 -- ARGV clock, fleet, items...
 -- ->   "undeclared" | for each item "put" or "exists"
@@ -13,14 +13,14 @@ if not p.declared then return "undeclared" end
 function p.is_gone(number)
   local expires = p.read(number).expires
   if expires == 0 or expires > p.now then return false end
-  local state = p.state_of(tonumber(call("ZSCORE", p.all, number)))
+  local state = p.state_of(p.mark_of(number))
   return state == "free" or state == "cooling"
 end
 
-local outcomes, filled, blocks = {}, {}, {}
+local outcomes, last = {}
 for i = 3, #ARGV, 5 do
   local id, ttl = ARGV[i], tonumber(ARGV[i + 4])
-  local known = call("HGET", p.ids, id)
+  local known = p.number_of(id)
   if known and p.is_gone(known) then
     p.know_ends()
     p.expire(known, p.read(known))
@@ -32,23 +32,23 @@ for i = 3, #ARGV, 5 do
     p.stirred = true
     p.seq = p.seq + 1
     local number = format("%d", p.seq)
-    local item = { put = p.now, expires = ttl > 0 and p.now + ttl or 0, id = id, tags = ARGV[i + 2], json = ARGV[i + 3] }
-    call("HSET", p.ids, id, number)
-    p.write(number, item, ARGV[i + 1])
+    local item = {
+      put = p.now, expires = ttl > 0 and p.now + ttl or 0, uses = 0, id = id, tags = ARGV[i + 2], json = ARGV[i + 3],
+    }
+    call("HSET", p.bucket_of(id), id, number)
+    p.size = p.size + 1
+    p.part()
+    p.set_payload(number, item, ARGV[i + 1])
+    p.write(number, item)
     local place = p.place()
     p.mark(number, item.tags, p.strategy == "fifo" and p.seq or place)
     if p.end_of(item) > 0 then p.limit(number, item) end
-    local block = math.floor(p.seq / p.BLOCK)
-    if not filled[block] then blocks[#blocks + 1] = block end
-    filled[block] = (filled[block] or 0) + 1
+    local block = format("%d", math.floor(p.seq / p.BLOCK))
+    if block ~= last then call("ZADD", p.base .. "blocks", block, block) end
+    last = block
     outcomes[#outcomes + 1] = "put"
     p.count("put", 1)
   end
-end
-for _, block in ipairs(blocks) do
-  local name = format("%d", block)
-  call("HINCRBY", p.base .. "sizes", name, filled[block])
-  call("ZADD", p.base .. "blocks", name, name)
 end
 p.close()
 return outcomes

@@ -5,15 +5,13 @@
 function p.record(number, mark)
   local item = p.read(number)
   local state = p.state_of(mark)
-  local uses, score, last = p.used(number)
-  local claim = state == "held" and p.read_claim(number)
-  if claim then uses, score = claim.uses, claim.score end
+  local last = item.last > 0 and format("%d", item.last) or ""
   local told = {
-    item.id, state, p.payload(number, item), item.json, uses, score, item.put, item.expires, last,
+    item.id, state, p.payload(number, item), p.json_of(item), item.uses, item.score, item.put, item.expires, last,
     "", "", "", "", "", "", "",
   }
-  if claim then
-    told[10], told[11], told[12] = claim.by, claim.since, claim.till
+  if state == "held" then
+    told[10], told[11], told[12] = item.by, item.since, item.till
   elseif state == "cooling" then
     told[13] = mark - p.COOL
   elseif state == "retired" then

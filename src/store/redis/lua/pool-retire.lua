@@ -1,5 +1,5 @@
 -- Retires or removes an item, whoever holds it.
--- USES clock, pool, pool-hold, pool-ends
+-- USES clock, pool-head, pool, pool-item, pool-ends
 -- KEYS base
 -- ARGV clock, fleet, id, how, note
 -- ->   "unknown" | "retired" | "removed"
@@ -7,21 +7,19 @@
 -- `how` is "retired" or "removed".
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()
-p.know_claims()
 p.know_ends()
-local number, how = call("HGET", p.ids, ARGV[3]), ARGV[4]
+local number, how = p.number_of(ARGV[3]), ARGV[4]
 if not number then return "unknown" end
 local item = p.read(number)
-local state = p.state_of(tonumber(call("ZSCORE", p.all, number)))
+local state = p.state_of(p.mark_of(number))
 if state == "held" then
-  local claim = p.read_claim(number)
-  if claim.till <= p.now then
+  if item.till <= p.now then
     -- It had ended by then, and may have taken the item with it.
-    p.lapse(number, item, claim)
-    local mark = call("ZSCORE", p.all, number)
-    state = mark and p.state_of(tonumber(mark)) or "gone"
+    p.lapse(number, item)
+    local mark = p.mark_of(number)
+    state = mark and p.state_of(mark) or "gone"
   else
-    p.drop_claim(number, claim, p.now, p.place())
+    p.drop_claim(number, item, p.now, p.place())
     p.count("released", 1)
   end
 end

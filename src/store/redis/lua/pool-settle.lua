@@ -14,15 +14,15 @@ function p.know_settling()
     for _, kind in ipairs({ p.HELD, p.LAST }) do
       local found = p.over(set, kind, most)
       for i = 1, #found, 2 do
-        over[#over + 1] = { number = found[i], claim = p.read_claim(found[i]) }
+        over[#over + 1] = { number = found[i], item = p.read(found[i]) }
       end
     end
     table.sort(over, function(a, b)
-      if a.claim.till ~= b.claim.till then return a.claim.till < b.claim.till end
-      return tonumber(a.claim.token) < tonumber(b.claim.token)
+      if a.item.till ~= b.item.till then return a.item.till < b.item.till end
+      return a.item.token < b.item.token
     end)
     local place
-    for _, one in ipairs(over) do place = p.lapse(one.number, p.read(one.number), one.claim, place) end
+    for _, one in ipairs(over) do place = p.lapse(one.number, one.item, place) end
     return #over
   end
 
@@ -31,9 +31,9 @@ function p.know_settling()
     local rested = p.over(set, p.COOL, most)
     for i = 1, #rested, 2 do
       local number = rested[i]
-      local _, _, _, place = p.used(number)
+      local item = p.read(number)
       p.stirred = true
-      p.mark(number, p.read(number).tags, p.strategy == "fifo" and tonumber(number) or place)
+      p.mark(number, item.tags, p.strategy == "fifo" and tonumber(number) or item.place)
     end
     return #rested / 2
   end
@@ -41,7 +41,7 @@ function p.know_settling()
   -- An item's life is over. One that is held stays until its release.
   function p.end_life(number, item)
     call("ZREM", p.base .. "ends", number)
-    local mark = tonumber(call("ZSCORE", p.all, number) or nil)
+    local mark = p.mark_of(number)
     local state = mark and p.state_of(mark)
     if state ~= "free" and state ~= "cooling" then return end
     if item.expires > 0 and item.expires <= p.now then
@@ -55,7 +55,7 @@ function p.know_settling()
   function p.next_due()
     local due = math.huge
     for _, kind in ipairs({ p.HELD, p.LAST, p.COOL }) do
-      local first = call("ZRANGE", p.all, p.text(kind), "+inf", "BYSCORE", "LIMIT", "0", "1", "WITHSCORES")[2]
+      local first = call("ZRANGE", p.busy, p.text(kind), "+inf", "BYSCORE", "LIMIT", "0", "1", "WITHSCORES")[2]
       local at = first and tonumber(first) - kind
       if at and at < p.LAST - p.HELD then due = math.min(due, at) end
     end
@@ -72,9 +72,9 @@ end
 function p.settle(most, sets)
   if p.now < p.due then return 0, 0, 0 end
   p.know_settling()
-  local released = p.release_expired(p.all, most)
+  local released = p.release_expired(p.busy, most)
   p.more = released >= most
-  if p.wake_up(p.all, most) == most then p.more = true end
+  if p.wake_up(p.busy, most) == most then p.more = true end
   local ended = call("ZRANGE", p.base .. "ends", "-inf", format("%d", p.now), "BYSCORE", "LIMIT", "0", format("%d", most))
   for _, number in ipairs(ended) do p.end_life(number, p.read(number)) end
   local gone = call("ZRANGE", p.base .. "patience", "-inf", format("%d", p.now), "BYSCORE", "LIMIT", "0", format("%d", most))
@@ -87,5 +87,5 @@ function p.settle(most, sets)
     end
   end
   p.due = p.more and 0 or p.next_due()
-  return released, p.tally.expired or 0, p.tally.retired or 0
+  return released, p.tally and p.tally.expired or 0, p.tally and p.tally.retired or 0
 end

@@ -1,10 +1,9 @@
 -- Settings, counts and counters of a pool, and who waits.
--- USES clock, pool, pool-line, pool-find
+-- USES clock, pool-head, pool, pool-line, pool-find
 -- KEYS base
 -- ARGV clock, fleet
--- ->   {} | {meta as field, value, …; {free, held, cooling, retired}; those who wait: {by, where, n, since}}
+-- ->   {} | {settings as name, value, …; {free, held, cooling, retired}; those who wait: {by, where, n, since}; totals, as `p.close` has them}
 p.open(KEYS[1], now_us(), ARGV[2])
-p.know()
 p.know_lines()
 p.know_finding()
 if not p.declared then return {} end
@@ -19,10 +18,16 @@ repeat
   end
   from = from + 100
 until #some < 100 or #waiting == 100
-local counts = {
-  p.size_of(p.all, 0, p.HELD),
-  p.size_of(p.all, p.HELD, p.COOL),
-  p.size_of(p.all, p.COOL, p.RETIRED),
-  p.size_of(p.all, p.RETIRED, 2 * p.HELD),
-}
-return { call("HGETALL", p.meta), counts, waiting }
+-- Names and values of settings; `head` is no text.
+local settings, meta = {}, call("HGETALL", p.base .. "meta")
+for i = 1, #meta, 2 do
+  if meta[i] ~= "head" then
+    settings[#settings + 1] = meta[i]
+    settings[#settings + 1] = meta[i + 1]
+  end
+end
+local counts = p.counts_of(p.groups_of(""))
+local put, released, expired, retired, removed, leases_expired = struct.unpack(SUMS, p.totals)
+-- Each claim is held still, or has ended by its time or otherwise.
+local claimed = counts[2] + released + leases_expired
+return { settings, counts, waiting, { put, claimed, released, expired, retired, removed, leases_expired } }

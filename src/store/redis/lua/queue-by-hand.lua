@@ -1,14 +1,15 @@
 -- What is done to tasks from outside of a claim.
--- LATER
 
 -- Ends a task that is not active; marks one that is.
 function q.cancel(id)
-  local state, lane, dedupe, asked = unpack(call("HMGET", q.tasks .. id, "s", "k", "d", "q"))
+  local state, lane, dedupe, asked, holder = unpack(call("HMGET", q.tasks .. id, "s", "k", "d", "q", "h"))
   if not state then return "unknown" end
   if state == "x" then return "cancelled" end
   if q.STATES[state] then return "finished" end
   if state == "a" then
     call("SADD", q.base .. "cancelling", id)
+    -- Whoever ends its claim looks no further where there is no flag.
+    call("HSET", q.tasks .. id, "h", "1" .. string.sub(holder, 2))
     q.cancelling = true
     return "cancelling"
   end
@@ -32,6 +33,7 @@ function q.put_back(id)
     local expires = format("%d", q.now + ttl)
     call("HSET", key, "e", expires)
     call("ZADD", q.base .. "ttl", expires, id)
+    q.soon(tonumber(expires))
   end
   if dedupe then
     local till, owner = string.match(call("HGET", q.base .. "dedupe", dedupe) or "0 ", "^(%d+) (.*)$")

@@ -1,8 +1,5 @@
 -- How claims and tasks end. What concerns whole sets is gathered and written by `q.flush`.
--- LATER
 
-q.dropped, q.ended = {}, { c = {}, x = {}, f = {} }
-q.cancelling = "?"
 q.STATES = { c = "completed", x = "cancelled", f = "failed" }
 
 -- Writes what was gathered.
@@ -10,10 +7,6 @@ function q.flush()
   for holder, ids in pairs(q.dropped) do
     q.many("ZREM", q.active, ids)
     q.many("ZREM", q.base .. "held:" .. holder, ids)
-    if q.are_some_cancelling() then
-      q.many("SREM", q.base .. "cancelling", ids)
-      q.cancelling = "?"
-    end
     q.dropped[holder] = nil
   end
   for state, list in pairs(q.ended) do
@@ -79,8 +72,13 @@ function q.settle(id, how, bearing, text, reason, pause, final)
   end
   ids[#ids + 1] = id
 
-  local lane, dedupe, asked, expires = false, false, false, false
+  local lane, dedupe, asked, expires, cancelling = false, false, false, false, false
   if string.byte(task[1]) == 49 then
+    cancelling = q.is_cancelling(id)
+    if cancelling then
+      call("SREM", q.base .. "cancelling", id)
+      q.cancelling = "?"
+    end
     lane, dedupe, asked, expires = unpack(call("HMGET", key, "k", "d", "q", "e"))
     if lane then
       q.touch(lane, q.FREED)
@@ -91,16 +89,16 @@ function q.settle(id, how, bearing, text, reason, pause, final)
   end
 
   if how == "completed" then
-    local counted = "1 0 0"
-    if task[2] then
-      local attempts, crashes, interruptions = q.counters(task[2])
-      counted = format("%d %d %d", attempts + 1, crashes, interruptions)
-    end
     q.finish(id, "c", dedupe, asked)
     if text then
-      call("HSET", key, "s", "c", "f", q.stamp, "t", bearing, "g", counted, "r", text)
+      call("HSET", key, "s", "c", "f", q.stamp, "t", bearing, "r", text)
     else
-      call("HSET", key, "s", "c", "f", q.stamp, "t", bearing, "g", counted)
+      call("HSET", key, "s", "c", "f", q.stamp, "t", bearing)
+    end
+    -- Without counters a completed task was completed at its first attempt.
+    if task[2] then
+      local attempts, crashes, interruptions = q.counters(task[2])
+      call("HSET", key, "g", format("%d %d %d", attempts + 1, crashes, interruptions))
     end
     return
   end
@@ -131,7 +129,7 @@ function q.settle(id, how, bearing, text, reason, pause, final)
   end
   if #fields > 0 then call("HSET", key, unpack(fields)) end
 
-  if how == "cancelled" or q.is_cancelling(id) then
+  if how == "cancelled" or cancelling then
     q.end_cancelled(id, dedupe, asked)
   elseif dead then
     q.fail(id, dead, dedupe, asked)
@@ -140,11 +138,15 @@ function q.settle(id, how, bearing, text, reason, pause, final)
     local due = format("%d", q.now + tonumber(pause))
     call("HSET", key, "s", "s", "u", due)
     call("ZADD", q.base .. "delayed", due, id)
+    q.soon(tonumber(due))
   else
     if how == "failed" then q.count("n:retried", 1) end
     if how == "returned" then
       call("HDEL", key, "b")
-      if expires then call("ZADD", q.base .. "ttl", expires, id) end
+      if expires then
+        call("ZADD", q.base .. "ttl", expires, id)
+        q.soon(tonumber(expires))
+      end
       call("HSET", key, "s", "w")
     else
       call("HSET", key, "s", "w", "u", q.stamp)

@@ -23,6 +23,7 @@ local function keep(holder)
   if #ids > 0 then
     q.add(leases, renewed)
     call("ZADD", q.base .. "holders", "LT", lease, holder)
+    q.soon(q.now + tonumber(ARGV[3]))
   end
   return { ids, tokens, cancelling }
 end

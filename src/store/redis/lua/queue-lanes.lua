@@ -8,7 +8,6 @@
 q.PLAIN = "-"
 -- Places and turns lie below it; 2001 bands of it are below 2^53, so that all scores are exact.
 q.BAND = 2199023255552
-q.touched, q.order, q.served, q.firsts = {}, {}, {}, {}
 
 -- `band`: the highest of tasks that were added, as nothing else has changed; `q.FREED` where only fewer tasks are active. A lane that
 -- stands in the ring stays there as it is, unless what was added goes before its first task.
@@ -54,6 +53,8 @@ function q.reseat()
   local entering, leaving, blocked, free = {}, {}, {}, {}
   for from = 1, #order, 2000 do
     local seats = call("ZMSCORE", q.ring, unpack(order, from, math.min(from + 1999, #order)))
+    -- Without a limit over all there is something to claim exactly while a lane stands in the ring: seen before the first change to it.
+    if q.was_ready == "?" then q.was_ready = (seats[1] or call("EXISTS", q.ring) == 1) and true or false end
     for i = 1, #seats do
       local lane, seat = order[from + i - 1], tonumber(seats[i] or nil)
       if not seat or touched[lane] < math.floor(seat / band) then

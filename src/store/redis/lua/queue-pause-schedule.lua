@@ -9,6 +9,7 @@ q.open(KEYS[1], now_us(), ARGV[2])
 local stored = call("HGET", q.base .. "schedules", id)
 if not stored then return "unknown" end
 local since, was_paused, rest = string.match(stored, "^%d+ (%d+) (%d)( .*)$")
+if not rest then return "unknown" end
 if was_paused == paused then return "done" end
 -- What passed while it was paused is nobody's miss.
 if paused == "0" then since = q.stamp end

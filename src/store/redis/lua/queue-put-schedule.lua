@@ -13,7 +13,8 @@ local since, paused, last = q.stamp, "0", "-"
 if stored then
   local was_since, was_paused, was_last, was_timing, was_spec = string.match(stored, "^%d+ (%d+) (%d) (%S+)\n([^\n]*)\n(.*)$")
   if was_spec == spec then return stored end
-  paused = was_paused
+  -- One that cannot be read begins anew.
+  paused = was_paused or paused
   if was_timing == timing then since, last = was_since, was_last end
 end
 stored = table.concat({ q.new_token(), since, paused, last }, " ") .. "\n" .. timing .. "\n" .. spec

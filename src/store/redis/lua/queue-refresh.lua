@@ -1,8 +1,7 @@
 -- What time alone has changed: claims whose lease has expired, tasks that are due, tasks past their time to live. A bounded number
 -- of each in one step; `q.more` says whether there were more.
--- LATER
 
-q.MOST, q.more = 500, false
+q.MOST, q.NEVER = 500, 9007199254740991
 q.EXPIRED = "its lease expired: the worker or the process that ran it was lost"
 
 function q.until_now(key)
@@ -29,6 +28,7 @@ function q.reclaim()
     local first = call("ZRANGE", leases, "0", "0", "WITHSCORES")[2]
     if first then
       call("ZADD", q.base .. "holders", first, holders[i])
+      q.soon(tonumber(first))
     else
       call("ZREM", q.base .. "holders", holders[i])
     end
@@ -41,11 +41,8 @@ function q.next_due()
   return call("ZRANGE", q.base .. "delayed", "0", "0", "WITHSCORES")[2] or ""
 end
 
--- Answers `q.next_due`.
 function q.make_due()
   local delayed = q.base .. "delayed"
-  local first = q.next_due()
-  if first == "" or tonumber(first) > q.now then return first end
   local ids = q.until_now(delayed)
   q.many("ZREM", delayed, ids)
   for i = 1, #ids do
@@ -53,7 +50,6 @@ function q.make_due()
     call("HSET", q.tasks .. ids[i], "s", "w")
     q.enter(ids[i], lane or q.PLAIN, place)
   end
-  return q.next_due()
 end
 
 function q.expire()
@@ -78,12 +74,21 @@ function q.refresh_one(id)
   end
 end
 
--- Answers how many claims were taken back, how many tasks expired, and when the next scheduled task is due ("" for none).
+-- Answers how many claims were taken back, and how many tasks expired. `q.due` says from when on there may be some of either, or tasks
+-- that are due: whatever enters one of these sets says so by `q.soon`.
 function q.refresh()
-  local reclaimed = q.reclaim()
-  local next_due = q.make_due()
-  local expired = q.expire()
-  if expired > 0 then q.flush() end
+  local reclaimed, expired = 0, 0
+  if q.now >= q.due then
+    reclaimed = q.reclaim()
+    q.make_due()
+    expired = q.expire()
+    if expired > 0 then q.flush() end
+    q.due = q.NEVER
+    for _, set in ipairs({ "holders", "delayed", "ttl" }) do
+      local first = call("ZRANGE", q.base .. set, "0", "0", "WITHSCORES")[2]
+      if first then q.soon(tonumber(first)) end
+    end
+  end
   q.reseat()
-  return reclaimed, expired, next_due
+  return reclaimed, expired
 end

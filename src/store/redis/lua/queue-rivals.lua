@@ -1,5 +1,4 @@
 -- Submissions in whose way others may stand: their id, their dedupe key or their tick was submitted before.
--- LATER
 
 local function is_unfinished(state) return state == "w" or state == "s" or state == "a" end
 
@@ -62,7 +61,7 @@ end
 -- Gives a task that is not active the payload and options of another submission.
 function q.replace(id, list, n)
   local at, extras = list.at[n], list.extras[n]
-  local key, kind = q.tasks .. id, q.kind_of(ARGV[at + 2])
+  local key, kind = q.tasks .. id, q.kind_at(at)
   local state, lane, old_place, fixed = unpack(call("HMGET", key, "s", "k", "o", "v"))
   q.withdraw(id, state, lane)
   -- Whoever asked for it still waits for it.

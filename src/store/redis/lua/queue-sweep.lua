@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-forget
 -- KEYS base
 -- ARGV clock, fleet
+-- FLAGS allow-oom
 -- ->   {claims taken back, expired tasks, forgotten tasks, 1 where there was more than one step should do}
 q.open(KEYS[1], now_us(), ARGV[2])
 

@@ -38,9 +38,9 @@ if #ARGV > 7 then
   end
   q.flush()
 end
-local wanted, next_due, tasks = tonumber(ARGV[6]), nil, {}
+local wanted, tasks = tonumber(ARGV[6]), {}
 if wanted > 0 then
-  next_due = select(3, q.refresh())
+  q.refresh()
   tasks = q.take(wanted, ARGV[3], ARGV[4], tonumber(ARGV[5]))
   if ARGV[7] == "1" and #tasks < wanted then
     q.wait(ARGV[3], wanted - #tasks, tonumber(ARGV[5]), ARGV[4])
@@ -50,6 +50,5 @@ if wanted > 0 then
 else
   q.reseat()
   q.wait_no_more(ARGV[3])
-  next_due = q.next_due()
 end
-return { q.declared and "" or "undeclared", lost, tasks, q.stamp, q.close(), next_due }
+return { q.declared and "" or "undeclared", lost, tasks, q.stamp, q.close(), q.next_due() }

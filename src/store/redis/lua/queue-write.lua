@@ -1,8 +1,6 @@
 -- Writes new tasks. A list is where its tasks begin in ARGV (`at`), what only some of them have (`extras`), and their `keys`.
 
--- What is to be added to lanes; `q.write_lots` adds it all at once.
-q.lots, q.lanes, q.kinds = {}, {}, {}
-
+-- What is to be added to lanes is gathered in `q.lots`, and added all at once.
 function q.write_lots()
   local keyed = {}
   for i = 1, #q.lanes do
@@ -17,8 +15,10 @@ function q.write_lots()
   q.lots, q.lanes = {}, {}
 end
 
--- What all tasks with equal fixed values have in common. A task bears the flag 1 where it has more than these that concern its end.
-function q.kind_of(fixed)
+-- What all tasks with equal fixed values have in common, for the one that begins there in ARGV. A task bears the flag 1 where it has more
+-- than these that concern its end.
+function q.kind_at(at)
+  local fixed = q.common or ARGV[at + 2]
   local kind = q.kinds[fixed]
   if not kind then
     local priority, ttl = string.match(fixed, "^(%S+) %S+ %S+ (%S+)$")
@@ -51,6 +51,7 @@ function q.write_extras(id, kind, extras, submitted)
     local expires = format("%d", (due or q.now) + kind.ttl)
     set("e", expires)
     call("ZADD", q.base .. "ttl", expires, id)
+    q.soon(tonumber(expires))
   end
   set("k", extras.k)
   set("d", extras.dedupe)
@@ -60,6 +61,7 @@ function q.write_extras(id, kind, extras, submitted)
     local text = format("%d", due)
     set("u", text)
     call("ZADD", q.base .. "delayed", text, id)
+    q.soon(due)
   end
   call("HSET", q.tasks .. id, unpack(fields))
   if not due then return extras.k or q.PLAIN end
@@ -67,12 +69,14 @@ end
 
 function q.write(list, n)
   local at, extras = list.at[n], list.extras[n]
-  local id, kind = ARGV[at], q.kind_of(ARGV[at + 2])
+  local id, kind = ARGV[at], q.kind_at(at)
   q.seq = q.seq + 1
   local place = format("%d", kind.floor + q.seq)
   local lane = "-"
   if extras or kind.ttl > 0 then
     call("HSET", list.keys[n], "p", ARGV[at + 1], "o", place)
+    -- What replaces it later has no say in how its submitter knows it.
+    if extras and extras.i then call("HSET", list.keys[n], "i", extras.i) end
     lane = q.write_extras(id, kind, extras or {}, q.stamp)
     if not lane then return end
   else
@@ -87,6 +91,14 @@ function q.write(list, n)
   end
   local filled = #lot
   lot[filled + 1], lot[filled + 2] = place, id
+end
+
+-- Whether whoever waits may have a new task that is like all others of this step: nothing else is there to be claimed.
+function q.may_hand(list)
+  if q.idle == 0 or not q.common or q.concurrency > 0 or #q.lanes > 0 then return false end
+  if #list.at == 0 or q.kind_at(list.at[1]).ttl > 0 then return false end
+  q.refresh_once()
+  return call("EXISTS", q.ring) == 0
 end
 
 function q.any_known(keys)
@@ -134,7 +146,7 @@ function q.submit(list)
     q.present = false
     return q.submit_special(list)
   end
-  for n = 1, size do q.write(list, n) end
+  for n = q.may_hand(list) and q.hand_new(list) or 1, size do q.write(list, n) end
   q.count("n:submitted", size)
   return "new"
 end

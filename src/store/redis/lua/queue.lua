@@ -3,23 +3,9 @@
 -- `q.base` is what all names of the queue begin with, `{<p>queue:<name>}:`; `keys.ts` says what lies behind it. All functions and what
 -- they share stand in one table: a local variable costs time for each function that refers to it, whether that is called or not.
 
-local call, format = redis.call, string.format
-local parts = {}
-local q = setmetatable({ tally = {}, present = false, refreshed = false }, {
-  __index = function(t, name)
-    for i = 1, #parts, 2 do
-      if string.find(parts[i], " " .. name .. " ", 1, true) then
-        parts[i + 1]()
-        return rawget(t, name)
-      end
-    end
-  end,
-})
-
--- `make` defines these `names` in `q`; called when one of them is first asked for. What is never set there is asked for each time.
-local function later(names, make)
-  parts[#parts + 1], parts[#parts + 2] = names, make
-end
+-- While a library is loaded there is nothing of the kind yet: `q.open` fills it in.
+local call, format
+local q = {}
 
 -- Takes any number of values: `unpack` has a limit.
 function q.many(command, key, values)
@@ -41,20 +27,34 @@ end
 
 -- `fleet`: as whom hints are given.
 function q.open(base, us, fleet)
+  call, format = redis.call, string.format
   q.fleet = fleet
+  -- What is gathered in one step. Set here, as functions of a library outlive it.
+  q.tally, q.present, q.refreshed, q.more, q.cancelling = {}, false, false, false, "?"
+  q.touched, q.order, q.served, q.firsts = {}, {}, {}, {}
+  q.dropped, q.ended = {}, { c = {}, x = {}, f = {} }
+  q.lots, q.lanes, q.kinds = {}, {}, {}
   q.base, q.meta, q.tasks, q.ring, q.active = base, base .. "meta", base .. "task:", base .. "ring", base .. "active"
   q.us, q.now = us, math.floor(us / 1000)
   q.stamp = format("%d", q.now)
   local kept = call(
     "HMGET", q.meta,
-    "concurrency", "keyConcurrency", "crashLimit", "maxLength", "seq", "turn", "token"
+    "concurrency", "keyConcurrency", "crashLimit", "maxLength", "seq", "turn", "token", "due", "idle"
   )
   q.declared = kept[1] and true or false
   q.concurrency, q.key_limit = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0
   q.crash_limit, q.max_length = tonumber(kept[3]) or 1, tonumber(kept[4]) or 0
   q.seq, q.turn, q.token = tonumber(kept[5]) or 0, tonumber(kept[6]) or 0, tonumber(kept[7]) or 0
-  q.last_seq, q.last_turn, q.last_token = q.seq, q.turn, q.token
-  q.was_ready = q.has_room() and call("EXISTS", q.ring) == 1
+  -- No later than what time alone changes next, see `q.refresh`; how many holders wait to be handed tasks.
+  q.due, q.idle = tonumber(kept[8]) or 0, tonumber(kept[9]) or 0
+  q.last_seq, q.last_turn, q.last_token, q.last_due, q.last_idle = q.seq, q.turn, q.token, q.due, q.idle
+  q.was_ready = "?"
+  if q.concurrency > 0 then q.was_ready = q.has_room() and call("EXISTS", q.ring) == 1 end
+end
+
+-- Says that something is due then.
+function q.soon(at)
+  if at < q.due then q.due = at end
 end
 
 -- Greater than all before: also over a loss of all data, as it is the store's microseconds at least.
@@ -78,6 +78,8 @@ function q.ready()
   if lanes == 0 then return 0 end
   local plain = call("ZCARD", q.base .. "lane:-")
   local ready
+  -- That lane is always among them.
+  if lanes == 1 and plain > 0 and q.concurrency == 0 then return plain end
   if q.key_limit == 0 then
     ready = plain + call("ZCARD", q.base .. "keyed")
   else
@@ -89,11 +91,20 @@ end
 
 -- Writes the counters, and gives a hint where nothing could be claimed before and something can now. Answers `q.ready`.
 function q.close()
-  if q.seq ~= q.last_seq or q.turn ~= q.last_turn or q.token ~= q.last_token then
-    call("HSET", q.meta, "seq", format("%d", q.seq), "turn", format("%d", q.turn), "token", format("%d", q.token))
+  local changed = {}
+  local function note(name, value, before)
+    if value == before then return end
+    changed[#changed + 1] = name
+    changed[#changed + 1] = format("%d", value)
   end
+  note("seq", q.seq, q.last_seq)
+  note("turn", q.turn, q.last_turn)
+  note("token", q.token, q.last_token)
+  note("due", q.due, q.last_due)
+  note("idle", q.idle, q.last_idle)
+  if #changed > 0 then call("HSET", q.meta, unpack(changed)) end
   for name, by in pairs(q.tally) do call("HINCRBY", q.meta, name, by) end
   local ready = q.ready()
-  if ready > 0 and not q.was_ready then call("PUBLISH", q.base .. "hint", q.fleet) end
+  if ready > 0 and q.was_ready == false then call("PUBLISH", q.base .. "hint", q.fleet) end
   return ready
 end
