@@ -9,7 +9,8 @@ import type { CallOptions, QueueHandle, TaskHandle } from "../primitives/queue.t
 import type { SubmitOptions } from "../primitives/queue-options.ts";
 import type { Counter, CounterOptions } from "../primitives/counter.ts";
 import type { LockLease, LockOptions } from "../primitives/lock.ts";
-import type { RateLimit, RateLimitOptions } from "../primitives/rate-limit.ts";
+import type { RateLimitOptions } from "../contracts/rate-limit.ts";
+import type { RateLimit } from "../primitives/rate-limit.ts";
 import type { ConsumerStream } from "../primitives/stream.ts";
 import type { PushOptions } from "../primitives/stream-emitter.ts";
 

@@ -76,7 +76,9 @@ describe("defineBatch", () => {
     [{ tasks: Page, runMany: runOne, size: 1001 }, /size must be at most 1000/],
     [{ tasks: Page, runMany: runOne, waitSeconds: -1 }, /waitSeconds must be at least 0/],
     [{ tasks: Page, runone: runOne }, /unknown option "runone"; did you mean "runOne"\?/],
-    [{ tasks: Page, runOne, labels: {} }, /labels is not available/],
+    [{ tasks: Page, runOne, labels: ["gpu"] }, /labels must be an object/],
+    [{ tasks: Page, runOne, labels: { gpu: null } }, /labels\.gpu must be a text .*, got null/],
+    [{ tasks: Page, runOne, labels: { "a b": 1 } }, /name of a label must be .*, got "a b"/],
   ])("refuses %o", (definition, message) => {
     expect(wrong(definition)).toThrow(message);
   });

@@ -1,12 +1,5 @@
 import { checkName } from "../contracts/name.ts";
-import {
-  checkOptions,
-  integer,
-  notAvailable,
-  number,
-  refuse,
-  type OptionRules,
-} from "../contracts/options.ts";
+import { checkOptions, integer, number, refuse, type OptionRules } from "../contracts/options.ts";
 import {
   defineQueue,
   isQueueContract,
@@ -139,7 +132,7 @@ function checkHandler(where: string, { runOne, runMany, ...options }: Partial<Op
     );
 }
 
-function rules(name: string): OptionRules<Required<Options>> & { labels: unknown } {
+function rules(name: string): OptionRules<Required<Options>> {
   return {
     ...sharedRules(name),
     tasks: (value) => queueContract(name, value),
@@ -149,7 +142,6 @@ function rules(name: string): OptionRules<Required<Options>> & { labels: unknown
     size: integer({ min: 1, max: 1000 }),
     waitSeconds: number({ min: 0, max: 3600 }),
     stuckSeconds,
-    labels: notAvailable,
     schedules: (value, where) =>
       typeof value === "object" && value !== null && !Array.isArray(value)
         ? (value as NonNullable<Options["schedules"]>)

@@ -1,3 +1,4 @@
+import { checkLabels } from "../contracts/labels.ts";
 import { checkOptions, integer, number, oneOf, refuse, type OptionRules } from "../contracts/options.ts";
 import { inputJsonSchema, isSchema } from "../contracts/schema/json-schema.ts";
 import type { Schema } from "../contracts/schema/standard.ts";
@@ -27,6 +28,8 @@ export interface SharedOptions<C extends Schema, O extends Schema | StreamContra
   recycle?: RecycleLimits;
   /** Names of environment variables that its code may see; default all but Fleet's own. */
   env?: readonly string[];
+  /** It runs only on workers that bear all of these labels; values are compared as text. Default: on any. */
+  labels?: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** Seals a definition. */
@@ -62,6 +65,7 @@ export function sharedRules(
     uses: checkUses,
     isolate: oneOf(["automation", "slot"]),
     env: checkEnv,
+    labels: checkLabels,
     recycle: (value, where) => checkOptions<Required<RecycleLimits>>(where, value, RECYCLE),
   };
 }

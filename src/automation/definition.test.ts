@@ -112,6 +112,13 @@ describe("manifestOf", () => {
     expect(JSON.parse(JSON.stringify(manifest))).toEqual(manifest);
   });
 
+  it("tells the labels that it asks for as text", () => {
+    const made = defineContinuous("a", { labels: { region: "eu", browser: true, gpus: 2 }, runSlot });
+    expect(manifestOf(made, "h").labels).toEqual({ region: "eu", browser: "true", gpus: "2" });
+    const batch = defineBatch("b", { tasks: z.string(), labels: { browser: false }, runOne: () => null });
+    expect(manifestOf(batch, "h").labels).toEqual({ browser: "false" });
+  });
+
   it("is short for an automation that declares nothing", () => {
     expect(manifestOf(defineContinuous("a", { runSlot }) as unknown as Automation, "h")).toEqual({
       name: "a",

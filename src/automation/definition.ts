@@ -65,13 +65,12 @@ export function isAutomation(value: unknown): value is Automation {
   return isSealed(value);
 }
 
-function rules(name: string): OptionRules<Required<Options>> & { labels: unknown; schedules: unknown } {
+function rules(name: string): OptionRules<Required<Options>> & { schedules: unknown } {
   return {
     ...sharedRules(name),
     runSlot: (value, where) => fn(value, where) as Options["runSlot"],
     onConfig: (value, where) => fn(value, where) as NonNullable<Options["onConfig"]>,
     stuckSeconds,
-    labels: notAvailable,
     schedules: notAvailable,
   };
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { PoolContract } from "../contracts/pool.ts";
 import type { QueueContract } from "../contracts/queue.ts";
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
@@ -7,6 +8,7 @@ import { checkOptions, logger, number, text, type OptionRules } from "../contrac
 import { FleetError } from "../errors.ts";
 import { SILENT, type Log } from "../internal/log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
+import { publisherOf } from "../primitives/event-publisher.ts";
 import { eventBus, type Events } from "../primitives/events.ts";
 import { Pools } from "../primitives/pools.ts";
 import type { PoolHandle } from "../primitives/pool.ts";
@@ -15,21 +17,25 @@ import type { SubmitOptions } from "../primitives/queue-options.ts";
 import { Queues } from "../primitives/queues.ts";
 import type { Counter, CounterOptions } from "../primitives/counter.ts";
 import type { LockLease, LockOptions } from "../primitives/lock.ts";
-import type { RateLimit, RateLimitOptions } from "../primitives/rate-limit.ts";
+import type { RateLimitOptions } from "../contracts/rate-limit.ts";
+import type { RateLimit } from "../primitives/rate-limit.ts";
 import { SharedState } from "../primitives/state.ts";
 import type { StreamHandle } from "../primitives/stream.ts";
 import { Streams } from "../primitives/streams.ts";
 import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
+import { ObservedUse } from "./observed-use.ts";
 
 export interface FleetOptions {
-  /** Address of the store: `sqlite:path`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+cluster://…`, `redis+sentinel://…`. */
+  /** Address of the store: `sqlite:path`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+cluster://…`, `redis+sentinel://…`, or of a master: `http://…`, `https://…`. */
   store: string;
+  /** The master's token, where the store is a master's. */
+  token?: string;
   /** Prefix that keeps fleets on one store apart; default none. */
   namespace?: string;
   /** Longest time that one store call may take, in seconds; 0.05 to 60, default 5. */
   deadlineSeconds?: number;
-  /** How subscribers see who published; default `client:` and a random id. */
+  /** How subscribers see who published, and the graph who uses what; default `client:` and a random id, which is in no graph. */
   source?: string;
   /** Where warnings go (entries put into quarantine, a store that is away); default nowhere. */
   log?: Log;
@@ -63,6 +69,7 @@ export interface Fleet extends AsyncDisposable {
 
 const RULES: OptionRules<Required<FleetOptions>> = {
   store: text({ max: 4096 }),
+  token: text({ max: 4096 }),
   namespace: checkNamespace,
   deadlineSeconds: number({ min: 0.05, max: 60 }),
   source: text({ max: 200 }),
@@ -73,6 +80,7 @@ const RULES: OptionRules<Required<FleetOptions>> = {
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const {
     store: url,
+    token,
     namespace,
     deadlineSeconds,
     source,
@@ -84,28 +92,42 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       'openFleet: store is missing, for example { store: "sqlite:.fleet/fleet.db" }',
     );
   const store = await openStore(url, {
+    token,
     namespace,
     deadlineSeconds,
     log: (level, message, fields) => log[level](message, fields),
   });
-  return fleetOn(store, { log, source });
+  return fleetOn(store, { log, source, observedAs: source });
 }
 
-/** Handles on a store that is open already; closing the fleet closes it. */
+/** Handles on a store that is open already; closing the fleet closes it. `observedAs`: under which name its use is in the graph; default none. */
 export function fleetOn(
   store: Store,
-  { log, source = `client:${uuidv7()}` }: { log: Log; source?: string },
+  {
+    log,
+    source = `client:${uuidv7()}`,
+    observedAs,
+  }: { log: Log; source?: string; observedAs?: string | undefined },
 ): Fleet {
-  const streams = new Streams(store, { log });
-  const queues = new Queues(store, { log });
-  const pools = new Pools(store, { log, by: source });
+  const use =
+    observedAs === undefined
+      ? undefined
+      : new ObservedUse({ store: store.edges, from: { kind: "external", name: observedAs }, log });
+  const onUse = use?.onUse;
+  const streams = new Streams(store, { log, onUse });
+  const queues = new Queues(store, { log, onUse });
+  const pools = new Pools(store, { log, by: source, onUse });
   const shared = new SharedState(store, { log, by: source });
   const over = new AbortController();
+  // Each subscription listens to it; there may be many.
+  setMaxListeners(0, over.signal);
   let closed: Promise<void> | undefined;
   const close = () =>
     (closed ??= (async () => {
       await Promise.all([streams.close(), queues.close(), pools.close(), shared.close()]);
+      await publisherOf(store.events).flushed();
       over.abort();
+      await use?.close();
       await store.close();
     })());
   return {
@@ -117,7 +139,7 @@ export function fleetOn(
     lock: (name, options) => shared.lock(name, options),
     counter: (name, options) => shared.counter(name, options),
     rateLimit: (name, options) => shared.rateLimit(name, options),
-    events: eventBus({ store: store.events, source, signal: over.signal, log }),
+    events: eventBus({ store: store.events, source, signal: over.signal, log, onUse }),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -1,4 +1,5 @@
-import { isPoolContract } from "../contracts/pool.ts";
+import { checkLabels } from "../contracts/labels.ts";
+import { isPoolContract, type PoolContract } from "../contracts/pool.ts";
 import { inputJsonSchema } from "../contracts/schema/json-schema.ts";
 import type { JsonSchema } from "../contracts/schema/standard.ts";
 import type { ContractUse, Manifest, UseDirection } from "../protocol/manifest.ts";
@@ -47,6 +48,7 @@ export function manifestOf(automation: Automation, version: string): Manifest {
     ...(automation.kind === "batch" && automation.options.schedules !== undefined
       ? { schedules: declaredSpecs(automation.tasks, automation.options.schedules) }
       : {}),
+    ...(options.labels === undefined ? {} : { labels: checkLabels(options.labels, `${where}: labels`) }),
     ...(options.recycle === undefined ? {} : { recycle: options.recycle }),
   };
 }
@@ -56,6 +58,11 @@ function contractUse(used: Used): ContractUse {
     kind: used.kind,
     name: used.name,
     schema: "jsonSchema" in used ? (used.jsonSchema as JsonSchema) : null,
-    ...(isPoolContract(used) ? { pool: { tagsSchema: used.tagsJsonSchema, options: used.options } } : {}),
+    ...(isPoolContract(used) ? { pool: poolUse(used) } : {}),
   };
+}
+
+function poolUse({ tagsJsonSchema, options, refill }: PoolContract): ContractUse["pool"] {
+  const refillQueue = refill?.submit.name;
+  return { tagsSchema: tagsJsonSchema, options, ...(refillQueue === undefined ? {} : { refillQueue }) };
 }

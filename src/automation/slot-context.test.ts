@@ -16,6 +16,7 @@ function contextOf(signal: AbortSignal) {
   let onEvent: (event: BusEvent) => void = () => undefined;
   const events: EventStore = {
     publish: () => Promise.resolve({ seq: 1, ts: 1 }),
+    publishMany: () => Promise.resolve([{ seq: 1, ts: 1 }]),
     sweep: () => Promise.resolve({ forgotten: 0 }),
     subscribe: (_, listener) => {
       onEvent = listener;

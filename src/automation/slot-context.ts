@@ -3,6 +3,7 @@ import { PayloadError } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { sleep } from "../internal/timers.ts";
 import { eventBus } from "../primitives/events.ts";
+import type { OnUse } from "../primitives/on-use.ts";
 import type { LeaseBook } from "../primitives/lease-book.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { StreamEmitter } from "../primitives/stream-emitter.ts";
@@ -40,6 +41,8 @@ export interface SlotContextParts {
   activity: Activity;
   fence: () => void;
   log: Log;
+  /** Told of its events; the other parts tell of themselves. */
+  onUse?: OnUse;
   /** A turn of its loops is an iteration of the slot. Not so in a batch automation, where a finished task is one. */
   countTurns: boolean;
 }
@@ -54,7 +57,8 @@ export function slotContext(parts: SlotContextParts): Context {
   const slot = { automation: automation.name, slotId };
   const emitter =
     automation.output === undefined ? undefined : streams.emitter(automation.output, slotId, "owner");
-  const bus = eventBus({ store: store.events, source: slotKey(slot), signal, log });
+  const { onUse } = parts;
+  const bus = eventBus({ store: store.events, source: slotKey(slot), signal, log, fence, onUse });
   /** An effect on the store: only while the lease surely holds, and a sign of progress when it is done. */
   const effect = async <T>(work: () => Promise<T>): Promise<T> => {
     fence();

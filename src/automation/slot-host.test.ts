@@ -50,7 +50,7 @@ async function twoSlots(leasedUntil?: (slotId: number) => number) {
     const before = emitted[slotId] ?? 0;
     await vi.waitFor(() => expect(emitted[slotId]).toBeGreaterThan(before + 5));
   };
-  return { host, emitted, refused, ended, goesOn };
+  return { host, store, emitted, refused, ended, goesOn };
 }
 
 describe("SlotHost", () => {
@@ -65,6 +65,21 @@ describe("SlotHost", () => {
     expect(ended()).toHaveLength(1);
     // Not one push of it was lost with those that travelled beside it.
     expect(refused[1]).toEqual([]);
+  });
+
+  it("lets go of what waits for the store when all its leases end, also of what was sent just before, and not sooner", async () => {
+    const { host, store, ended, goesOn } = await twoSlots();
+    const letGo: number[] = [];
+    store.letGo = () => void letGo.push(machineMs());
+    host.hear({ type: "leases", until: { 0: 0 } });
+    await vi.waitFor(() => expect(ended()).toHaveLength(1));
+    await goesOn(1);
+    expect(letGo).toEqual([]);
+    const end = machineMs() + 400;
+    host.hear({ type: "leases", until: { 1: end } });
+    await vi.waitFor(() => expect(letGo.at(-1)).toBeGreaterThan(end));
+    expect(ended()).toHaveLength(2);
+    expect(letGo[0]).toBeLessThan(end);
   });
 
   it("looks what its supervisor has noted before it stops a slot whose time is over by what it has heard", async () => {

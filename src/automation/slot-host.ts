@@ -1,6 +1,7 @@
-import { FleetError } from "../errors.ts";
+import { FleetError, isFleetError } from "../errors.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
+import { publisherOf } from "../primitives/event-publisher.ts";
 import { Pools } from "../primitives/pools.ts";
 import { Queues } from "../primitives/queues.ts";
 import { SharedState } from "../primitives/state.ts";
@@ -8,17 +9,23 @@ import { Streams } from "../primitives/streams.ts";
 import type { FromHost, SlotTask, ToHost } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
+import { ConfigOffers } from "./config-offers.ts";
+import { parseConfig } from "./config-resolve.ts";
+import { hideSecrets, hideSecretsIn } from "./config-secrets.ts";
 import type { StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
+import { KeptLeases } from "./kept-leases.ts";
+import { ObservedUse } from "./observed-use.ts";
 import { SlotRun } from "./slot-run.ts";
 import { TaskDesk } from "./task-desk.ts";
 import { traceOf } from "./trace.ts";
+import { judge } from "./verdict.ts";
 import { Vitals } from "./vitals.ts";
 
-/** How often a sign of life is sent. */
-const REPORT_MS = 500;
 /** How often the leases are looked at: a process that was frozen stops its slots this soon after it goes on. */
 const GUARD_MS = 250;
+/** With each so many of these looks a sign of life is sent: twice a second. One timer for both wakes an idle process less often. */
+const LOOKS_PER_REPORT = 2;
 
 export interface SlotHostParts {
   automation: Automation;
@@ -34,6 +41,8 @@ export interface SlotHostParts {
   marks: RunMarks;
   /** Until when the lease behind a slot's run surely holds, as the supervisor knows it by now, though nothing was heard of it yet. */
   leasedUntil?: (slotId: number) => number;
+  /** The same for leases on items and locks, by where this process has said that it looks for them. */
+  keptUntil?: (place: number, number: number) => number;
 }
 
 /** What this process notes of its slots as they run; see `worker/flight-mark.ts`. */
@@ -47,30 +56,47 @@ export interface RunMarks {
 /** Runs slots of one automation in this process, as it is told, and reports. Both runtimes drive one of these. */
 export class SlotHost {
   readonly #parts: SlotHostParts;
+  readonly #use: ObservedUse;
   readonly #streams: Streams;
   readonly #queues: Queues;
   readonly #pools: Pools;
   readonly #shared: SharedState;
+  readonly #kept: KeptLeases;
   readonly #desk: TaskDesk | undefined;
   readonly #runs = new Map<number, SlotRun>();
-  readonly #timers: ReturnType<typeof setInterval>[];
+  readonly #offers: ConfigOffers;
+  readonly #timer: ReturnType<typeof setInterval>;
   readonly #vitals = new Vitals(GUARD_MS);
   #slotCount = 0;
   #closing = false;
   /** By slot id. */
   readonly #leasedUntil = new Map<number, number>();
   #revoked = false;
+  #letGoUntil: number | undefined;
   #marked = -1;
+  #looks = 0;
 
   constructor(parts: SlotHostParts) {
     this.#parts = parts;
-    this.#streams = new Streams(parts.store, { log: this.#log({}), fence: (slotId) => this.#fence(slotId) });
-    this.#queues = new Queues(parts.store, { log: this.#log({}) });
-    this.#pools = new Pools(parts.store, { log: this.#log({}), holder: parts.holder });
-    this.#shared = new SharedState(parts.store, { log: this.#log({}), holder: parts.holder });
+    const log = this.#log({});
+    const from = { kind: "automation", name: parts.automation.name } as const;
+    this.#use = new ObservedUse({ store: parts.store.edges, from, log });
+    const { onUse } = this.#use;
+    this.#streams = new Streams(parts.store, { log, fence: (slotId) => this.#fence(slotId), onUse });
+    this.#queues = new Queues(parts.store, { log, onUse });
+    this.#kept = new KeptLeases(parts.say, parts.keptUntil);
+    const held = { log, holder: parts.holder, keeper: this.#kept };
+    this.#pools = new Pools(parts.store, { ...held, onUse });
+    this.#shared = new SharedState(parts.store, held);
     this.#desk = this.#deskOf(parts);
-    this.#timers = [setInterval(() => this.#report(), REPORT_MS), setInterval(() => this.#guard(), GUARD_MS)];
-    for (const timer of this.#timers) timer.unref();
+    this.#offers = new ConfigOffers({
+      check: (config) => parseConfig(parts.automation, config),
+      take: async (slotId, config) => (await this.#runs.get(slotId)?.reconfigure(config)) ?? false,
+      wordsOf: (error) => (isFleetError(error) ? hideSecrets(error.message) : traceOf(error)),
+      say: parts.say,
+    });
+    this.#timer = setInterval(() => this.#look(), GUARD_MS);
+    this.#timer.unref();
   }
 
   hear(message: ToHost): void {
@@ -78,7 +104,7 @@ export class SlotHost {
       case "run":
         return this.#start(message);
       case "config":
-        return void this.#reconfigure(message);
+        return this.#offers.hear(message);
       case "stop":
         return this.#runs.get(message.slotId)?.stop(message.reason as StopReason, message.now);
       case "slot-count":
@@ -89,16 +115,26 @@ export class SlotHost {
         return;
       case "tasks":
         return this.#desk?.hear(message);
+      case "kept":
+        return this.#kept.hear(message.leases);
+      case "judge":
+        return void this.#judge(message);
       case "close":
         this.#closing = true;
         return void this.#closeWhenIdle();
     }
   }
 
+  async #judge({ id, ...judged }: Extract<ToHost, { type: "judge" }>): Promise<void> {
+    const { automation, say } = this.#parts;
+    say({ type: "verdicts", id, verdicts: await judge(automation, judged) });
+  }
+
   /** Nothing of it may reach the store any more, whatever its code goes on with. */
   revoke(): void {
     this.#revoked = true;
     this.#guard();
+    this.#use.stop();
     void this.#desk?.close();
   }
 
@@ -119,6 +155,7 @@ export class SlotHost {
       shared: this.#shared,
       desk: this.#desk,
       log: this.#log({ slot: slotId }),
+      onUse: this.#use.onUse,
       onRunning: () => say({ type: "running", slotId }),
       fence: () => this.#fence(slotId),
       touched: (slot) => this.#touch(slot),
@@ -131,18 +168,6 @@ export class SlotHost {
       say({ type: "ended", slotId, outcome, error });
       void this.#closeWhenIdle();
     });
-  }
-
-  async #reconfigure({ slotId, config, configKey }: Extract<ToHost, { type: "config" }>): Promise<void> {
-    try {
-      await this.#runs.get(slotId)?.reconfigure(config);
-    } catch (error) {
-      this.#log({ slot: slotId }).error("the new config was refused; the old one stays", {
-        error: traceOf(error),
-      });
-    }
-    // Told either way: a config that was refused is not offered again and again.
-    this.#parts.say({ type: "config-applied", slotId, configKey });
   }
 
   /**
@@ -159,17 +184,38 @@ export class SlotHost {
   }
 
   /** One that was only busy for long has not heard yet that its supervisor has kept the leases: it looks, rather than stop. */
-  #leaseIsSure(slotId: number): boolean {
+  #leaseIsSure(slotId: number, at = machineMs()): boolean {
     if (this.#revoked) return false;
     const known = this.#leasedUntil.get(slotId) ?? 0;
-    if (machineMs() < known) return true;
+    if (at < known) return true;
     const until = this.#parts.leasedUntil?.(slotId) ?? known;
     this.#leasedUntil.set(slotId, until);
-    return machineMs() < until;
+    return at < until;
+  }
+
+  #look(): void {
+    this.#vitals.turned();
+    this.#guard();
+    this.#looks += 1;
+    if (this.#looks % LOOKS_PER_REPORT === 0) this.#report();
   }
 
   #guard(): void {
+    this.#letGoInTime();
     for (const [slotId, run] of this.#runs) if (!this.#leaseIsSure(slotId)) run.stop("lease-lost");
+  }
+
+  /** All leases end before the next look: the store is away. What waits for it must not be done when it is back, for others run then. */
+  #letGoInTime(): void {
+    const now = machineMs();
+    const soon = now + GUARD_MS;
+    const slots = [...this.#runs.keys()];
+    if (slots.length > 0)
+      this.#letGoUntil = slots.every((slotId) => !this.#leaseIsSure(slotId, soon)) ? soon : undefined;
+    if (this.#letGoUntil === undefined) return;
+    this.#parts.store.letGo?.();
+    // Once more when they have ended, also when the runs ended sooner: what is sent in between waits as well.
+    if (now >= this.#letGoUntil) this.#letGoUntil = undefined;
   }
 
   /** Code of a slot is about to go on. This process may have been frozen until now: then it must not. */
@@ -182,13 +228,17 @@ export class SlotHost {
 
   /** Also tells that this slot's code goes on. */
   #markTask(slotId: number, task: SlotTask | null, all: readonly ClaimedTask[]): void {
-    if (task !== null) this.#marked = slotId;
+    if (task !== null) {
+      this.#marked = slotId;
+      this.#use.onUse("run", this.#parts.automation.name, all.length);
+    }
     this.#parts.marks.task(slotId, task, all);
   }
 
   #deskOf({ automation, store, holder, worker, leaseMs }: SlotHostParts): TaskDesk | undefined {
     if (automation.kind !== "batch") return undefined;
     const { tasks } = automation;
+    const { rateLimit: limit } = tasks.options;
     return new TaskDesk({
       store: store.queues,
       queue: tasks.name,
@@ -197,6 +247,7 @@ export class SlotHost {
       worker,
       leaseMs,
       limited: tasks.options.concurrency > 0,
+      permits: limit === null ? undefined : { limits: store.state.limits, limit },
       crashLimit: tasks.options.crashLimit,
       log: this.#log({}),
     });
@@ -210,10 +261,11 @@ export class SlotHost {
   async #closeWhenIdle(): Promise<void> {
     if (!this.#closing || this.#runs.size > 0) return;
     this.#closing = false;
-    for (const timer of this.#timers) clearInterval(timer);
-    this.#vitals.stop();
+    clearInterval(this.#timer);
     await Promise.all([this.#streams.close(), this.#desk?.close()]);
     await Promise.all([this.#queues.close(), this.#pools.close(), this.#shared.close()]);
+    await publisherOf(this.#parts.store.events).flushed();
+    await this.#use.close();
     this.#parts.onClosed();
   }
 
@@ -222,8 +274,8 @@ export class SlotHost {
       this.#parts.say({
         type: "log",
         level,
-        message,
-        fields: { automation: this.#parts.automation.name, ...fields, ...more },
+        message: hideSecrets(message),
+        fields: hideSecretsIn({ automation: this.#parts.automation.name, ...fields, ...more }),
       });
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   }

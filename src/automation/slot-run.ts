@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
-import { check, payloadError } from "../contracts/validate.ts";
+import { messageOf } from "../errors.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { LeaseBook } from "../primitives/lease-book.ts";
+import type { OnUse } from "../primitives/on-use.ts";
 import type { Pools } from "../primitives/pools.ts";
 import type { Queues } from "../primitives/queues.ts";
 import type { SharedState } from "../primitives/state.ts";
@@ -10,6 +11,8 @@ import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { Activity } from "./activity.ts";
+import { hideSecrets } from "./config-secrets.ts";
+import { parseConfig } from "./config-resolve.ts";
 import { inSlot } from "./current-slot.ts";
 import type { Context, StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
@@ -37,6 +40,7 @@ export interface SlotRunParts {
   /** Where slots of a batch automation get their tasks. */
   desk: TaskDesk | undefined;
   log: Log;
+  onUse: OnUse;
   /** Called once, when user code is about to start. */
   onRunning: () => void;
   /** Throws `FLEET_LEASE_LOST` when the slot's lease is not sure any more: before every effect on the store. */
@@ -81,11 +85,14 @@ export class SlotRun {
     return { ...this.#activity.report(this.#parts.slotId), task: this.#batch?.task ?? null };
   }
 
-  /** Takes a new config live. Throws where it does not fit; the old one stays in place then. */
-  async reconfigure(config: unknown): Promise<void> {
+  /**
+   * Takes a new config live. Throws where it does not fit; the old one stays in place then. False when the run has not begun or is
+   * over: nobody is there to take it.
+   */
+  async reconfigure(config: unknown): Promise<boolean> {
     const parsed = await parseConfig(this.#parts.automation, config);
     const context = this.#context;
-    if (context === undefined) throw new Error("the slot is not running yet");
+    if (context === undefined || this.#abort.signal.aborted) return false;
     const before = this.#config;
     this.#config = parsed;
     try {
@@ -94,6 +101,7 @@ export class SlotRun {
       this.#config = before;
       throw error;
     }
+    return true;
   }
 
   async #run(): Promise<Ended> {
@@ -102,7 +110,7 @@ export class SlotRun {
     try {
       this.#config = await parseConfig(automation, this.#parts.config);
     } catch (error) {
-      return { outcome: "config-invalid", error: error instanceof Error ? error.message : String(error) };
+      return { outcome: "config-invalid", error: hideSecrets(messageOf(error)) };
     }
     if (signal.aborted) return { outcome: "stopped", error: null };
     const parts: SlotContextParts = {
@@ -154,14 +162,6 @@ export class SlotRun {
     this.#batch = batch;
     return () => batch.run();
   }
-}
-
-export async function parseConfig(automation: Automation, config: unknown): Promise<unknown> {
-  const schema = automation.options.config;
-  if (schema === undefined) return config;
-  const checked = await check(schema, config);
-  if (!checked.ok) throw payloadError(`config of "${automation.name}"`, checked.issues);
-  return checked.value;
 }
 
 function naming(task: string, log: Log): Log {

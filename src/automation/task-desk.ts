@@ -1,3 +1,4 @@
+import type { CheckedRateLimit } from "../contracts/rate-limit.ts";
 import { isFleetError, messageOf } from "../errors.ts";
 import { backoffMs } from "../internal/backoff.ts";
 import { Throttle, type Log } from "../internal/log.ts";
@@ -5,12 +6,16 @@ import { monotonicMs } from "../internal/timers.ts";
 import type { HeldTasks } from "../protocol/host.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
 import type { QueueStore, TurnResult } from "../store/queue-store.ts";
+import type { LimitStore } from "../store/state-store.ts";
 import type { Watch } from "../store/watch.ts";
 import { AloneRuns } from "./task-alone.ts";
-import { missing, strangers, type Held } from "./task-held.ts";
+import { DueTimer } from "./task-due.ts";
 import { type Ends, TaskEnds } from "./task-ends.ts";
+import { missing, type Held } from "./task-held.ts";
 import { CANCELLED, type Outcome, RETURNED, settlementOf } from "./task-outcome.ts";
+import { TaskPermits } from "./task-permits.ts";
 import { meanRun, SOON_MS, tasksAhead, tasksToClaim } from "./task-prefetch.ts";
+import { Strangers } from "./task-strangers.ts";
 
 /** Two, so that the next call is made while the answer of the last one is being worked on. */
 const CALLS = 2;
@@ -18,10 +23,7 @@ const CALLS = 2;
 const MANY = 32;
 /** How often timeouts, and tasks that nobody takes, are looked at while there are any. */
 const TICK_MS = SOON_MS;
-const MOST_GIVEN_BACK = 10_000;
 const RETRY = { baseMs: 50, capMs: 1000, jitter: 0.3 };
-/** A due time that has passed is looked at again no sooner than this. */
-const DUE_MS = 10;
 
 /** A slot as its desk sees it. */
 export interface DeskSlot {
@@ -51,6 +53,8 @@ export interface TaskDeskParts {
   leaseMs: number;
   /** See `Demand`. */
   limited: boolean;
+  /** What each claim needs a permit of, where the queue has a rate limit. */
+  permits?: { limits: LimitStore; limit: CheckedRateLimit } | undefined;
   crashLimit: number;
   log: Log;
 }
@@ -63,11 +67,13 @@ export interface TaskDeskParts {
  * - A slot gets its next tasks only when the ends of its last are written. So where this process is killed, each slot has at most one
  *   task (with `runMany`, one batch) that has had its effect and runs again.
  * - Tasks that no slot takes soon are given back.
+ * - Where the queue has a rate limit, a task is claimed only with a permit for it, none is claimed ahead, and none is handed over.
  * - While nothing is there it makes no calls: it is woken by the store's hints, by its supervisor (`tasks`), and when a task falls due.
  */
 export class TaskDesk {
   readonly #parts: TaskDeskParts;
   readonly #alone: AloneRuns;
+  readonly #permits: TaskPermits | undefined;
   readonly #slots = new Set<DeskSlot>();
   /** Those of them that go on taking tasks. */
   readonly #open = new Set<DeskSlot>();
@@ -83,15 +89,14 @@ export class TaskDesk {
   #scheduled = false;
   /** The last look found nothing, and nothing was heard since. */
   #dry = false;
+  /** How many tasks are there to be claimed, at least, as the store has told last; permits are taken for no more. */
+  #there = 1;
   #hints = 0;
   #meanRunMs: number | undefined;
   #ticking = false;
-  #due: { at: number; timer: ReturnType<typeof setTimeout> } | undefined;
+  readonly #due = new DueTimer(() => this.#hint());
   #watch: Watch | undefined;
-  /** Claims that the store has told of and nobody here knows, with the number of the last call that might still bring them. */
-  #strange = new Map<string, number>();
-  /** Claims that were given back unseen: one that comes late all the same (a hand-off that waited for a busy loop) is not begun. */
-  readonly #givenBack = new Set<string>();
+  readonly #strangers = new Strangers();
   #lastCall = 0;
   /** Numbers of the calls that have not been answered. */
   readonly #calls = new Set<number>();
@@ -101,6 +106,8 @@ export class TaskDesk {
   constructor(parts: TaskDeskParts) {
     this.#parts = parts;
     this.#alone = new AloneRuns(parts.crashLimit);
+    const onChange = () => this.#schedule();
+    this.#permits = parts.permits && new TaskPermits({ ...parts.permits, log: parts.log, onChange });
   }
 
   join(slot: DeskSlot): void {
@@ -145,6 +152,7 @@ export class TaskDesk {
   dismiss(slot: DeskSlot): void {
     if (this.#open.delete(slot) && this.#open.size === 0 && this.#dry) void this.#turn([], 0);
     for (const taker of this.#takers.filter((waiting) => waiting.slot === slot)) this.#dismissTaker(taker);
+    if (this.#permits !== undefined) this.#schedule();
     this.#giveBackAbove(tasksAhead({ slots: this.#open.size, ...this.#pace() }));
   }
 
@@ -166,8 +174,9 @@ export class TaskDesk {
 
   /** What the store says this process holds, by way of its supervisor. */
   hear({ held, at, ready, dueInMs }: HeldTasks): void {
-    if (ready > 0) this.#hint();
-    this.#dueIn(dueInMs);
+    if (ready > 0) this.#hint(ready);
+    else if (this.#permits !== undefined) this.#dryUp();
+    this.#due.in(dueInMs);
     const running = [...this.#slots].flatMap((slot) => slot.tasks().map((task) => ({ slot, task })));
     const tokens = new Map(running.map(({ slot, task }) => [task.token, slot]));
     const lost = new Set(missing([...tokens.keys(), ...this.#ready.map(({ token }) => token)], held, at));
@@ -178,10 +187,18 @@ export class TaskDesk {
   }
 
   /** Looks at once: something may be there. */
-  #hint(): void {
+  #hint(there = 1): void {
     this.#hints += 1;
     this.#dry = false;
+    this.#there = Math.max(this.#there, there);
     if (this.#takers.length > 0) this.#schedule();
+  }
+
+  /** Nothing is there: no permits are held for it. */
+  #dryUp(): void {
+    this.#dry = true;
+    this.#there = 1;
+    this.#schedule();
   }
 
   /** Gives back what no slot has, and waits until the store has answered everything, at most as long as a lease. */
@@ -196,8 +213,8 @@ export class TaskDesk {
       this.#checkClosed();
     });
     clearTimeout(this.#pause);
-    clearTimeout(this.#due?.timer);
-    await this.#watch?.close();
+    this.#due.stop();
+    await Promise.all([this.#permits?.close(), this.#watch?.close()]);
   }
 
   /** Something began that `tick` must look at. */
@@ -221,7 +238,8 @@ export class TaskDesk {
   }
 
   #pace(): { meanRunMs: number | undefined; limited: boolean } {
-    return { meanRunMs: this.#meanRunMs, limited: this.#parts.limited };
+    const limited = this.#parts.limited || this.#permits !== undefined;
+    return { meanRunMs: this.#meanRunMs, limited };
   }
 
   #handOut(most: number): ClaimedTask[] {
@@ -261,7 +279,7 @@ export class TaskDesk {
   }
 
   #receive(claimed: readonly ClaimedTask[]): void {
-    const tasks = claimed.filter(({ token }) => !this.#givenBack.has(token));
+    const tasks = claimed.filter(({ token }) => !this.#strangers.wasGivenBack(token));
     if (tasks.length > 0) {
       this.#readySince = monotonicMs();
       this.#ready = this.#alone.order([...this.#ready, ...tasks]);
@@ -279,7 +297,10 @@ export class TaskDesk {
 
   #giveBackAbove(most: number): void {
     const alone = this.#open.size === 0 ? 0 : this.#alone.waiting(this.#ready);
-    for (const task of this.#ready.splice(Math.max(most, alone))) this.#end(task, RETURNED, null);
+    for (const task of this.#ready.splice(Math.max(most, alone))) {
+      this.#end(task, RETURNED, null);
+      this.#permits?.returned(task.token);
+    }
   }
 
   #cancelled(token: string, slot: DeskSlot | undefined): void {
@@ -288,46 +309,12 @@ export class TaskDesk {
     for (const task of at < 0 ? [] : this.#ready.splice(at, 1)) this.#end(task, CANCELLED, null);
   }
 
-  /**
-   * A claim that nobody here knows comes from a call whose answer was lost. It is given back once no call is under way any more that
-   * might bring it, and the store has told of it again.
-   */
   #giveBackStrange(held: readonly Held[], running: ReadonlyMap<string, unknown>): void {
     const known = new Set(running.keys());
     for (const { token } of this.#ready) known.add(token);
     for (const token of this.#ends.tokens()) known.add(token);
-    const before = this.#strange;
-    this.#strange = new Map();
-    for (const { id, token } of strangers(held, known)) {
-      const bringing = before.get(token);
-      if (bringing === undefined) this.#strange.set(token, this.#lastCall);
-      else if ([...this.#calls].some((call) => call <= bringing)) this.#strange.set(token, bringing);
-      else {
-        this.#end({ id, token }, RETURNED, null);
-        this.#forgo(token);
-      }
-    }
-  }
-
-  #forgo(token: string): void {
-    this.#givenBack.add(token);
-    const [oldest] = this.#givenBack;
-    if (this.#givenBack.size > MOST_GIVEN_BACK && oldest !== undefined) this.#givenBack.delete(oldest);
-  }
-
-  #dueIn(ms: number | null): void {
-    if (ms === null) return;
-    const at = monotonicMs() + Math.max(DUE_MS, ms);
-    if (this.#due !== undefined && this.#due.at <= at) return;
-    clearTimeout(this.#due?.timer);
-    const fire = () => {
-      this.#due = undefined;
-      this.#hint();
-    };
-    // A longer time is told again before it has passed.
-    const timer = setTimeout(fire, Math.min(at - monotonicMs(), 3_600_000));
-    timer.unref();
-    this.#due = { at, timer };
+    for (const one of this.#strangers.find(held, known, this.#calls, this.#lastCall))
+      this.#end(one, RETURNED, null);
   }
 
   /** After the slots have done what they can at once: so all that they have to say travels together. */
@@ -351,7 +338,7 @@ export class TaskDesk {
       const ends = this.#ends.take(
         this.#calls.size === 0 && waiting >= MANY ? Math.ceil(waiting / 2) : waiting,
       );
-      const claim = this.#closed === undefined ? this.#toClaim() : 0;
+      const claim = this.#closed === undefined ? this.#permitted(this.#toClaim()) : 0;
       if (ends.length > 0 || (claim > 0 && !this.#dry)) void this.#turn(ends, claim);
       else this.#ends.written(ends);
       // Not before the first has left: what is written together is read together.
@@ -375,10 +362,17 @@ export class TaskDesk {
     });
   }
 
+  /** Those of them that may be claimed now. Nothing is taken from a limit for tasks that are not there. */
+  #permitted(claim: number): number {
+    if (this.#permits === undefined) return claim;
+    return Math.min(claim, this.#permits.want(this.#dry ? 0 : Math.min(claim, this.#there)));
+  }
+
   async #turn(ends: Ends, claim: number): Promise<void> {
     const { store, queue, holder, worker, leaseMs } = this.#parts;
     const hints = this.#hints;
     const call = ++this.#lastCall;
+    const permits = this.#permits?.use(claim) ?? [];
     const over = () => {
       this.#calls.delete(call);
       this.#coming -= claim;
@@ -387,12 +381,14 @@ export class TaskDesk {
     this.#coming += claim;
     try {
       await (this.#declaring ??= this.#parts.declare());
-      const idle = claim > 0 && this.#takers.length > 0;
+      // Whoever is handed a task has no permit for it.
+      const idle = claim > 0 && this.#takers.length > 0 && this.#permits === undefined;
       const settle = ends.map(({ one }) => one);
       const answer = await store.turn({ queue, holder, worker, leaseMs, settle, claim, idle });
       over();
       this.#failures = 0;
       this.#ends.written(ends);
+      this.#permits?.claimed(permits, answer.tasks);
       this.#take(answer, settle, claim, hints);
     } catch (error) {
       over();
@@ -403,11 +399,13 @@ export class TaskDesk {
 
   #take(answer: TurnResult, settle: readonly Settlement[], claim: number, hints: number): void {
     const { tasks, ready } = answer;
+    this.#there = Math.max(1, ready);
     // Where nothing came at all, there is nothing for this process, whatever there is for others.
     if (claim > 0)
       this.#dry = hints === this.#hints && (tasks.length === 0 || (tasks.length < claim && ready === 0));
     else if (ready > 0) this.#dry = false;
-    this.#dueIn(answer.nextDueAt === null ? null : answer.nextDueAt - answer.now);
+    if (this.#permits !== undefined && ready === 0 && hints === this.#hints) this.#dryUp();
+    this.#due.in(answer.nextDueAt === null ? null : answer.nextDueAt - answer.now);
     this.#receive(tasks);
     const lost = settle.filter(
       (one, at) => answer.settled[at] === "lease-lost" && one.outcome !== "returned",

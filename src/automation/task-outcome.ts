@@ -2,6 +2,7 @@
 import type { Backoff } from "../contracts/queue.ts";
 import { backoffMs } from "../internal/backoff.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
+import { hideSecrets } from "./config-secrets.ts";
 import type { StopReason } from "./context.ts";
 import { isFatal, pauseOf } from "./task-errors.ts";
 import { traceOf } from "./trace.ts";
@@ -67,7 +68,7 @@ export function timedOut(timeoutMs: number, retryInMs: number, more: string): Ou
 
 /** The payload does not fit its schema any more, or the result does not: no attempt with this code will do better. */
 export function invalid(error: unknown): Outcome {
-  const text = error instanceof Error ? error.message : traceOf(error);
+  const text = error instanceof Error ? hideSecrets(error.message) : traceOf(error);
   return { outcome: "failed", reason: "invalid", error: text.slice(0, 4000), retryInMs: 0, final: true };
 }
 

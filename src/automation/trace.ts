@@ -1,8 +1,9 @@
 import { messageOf } from "../errors.ts";
+import { hideSecrets } from "./config-secrets.ts";
 
 const MAX = 4000;
 
-/** Message and stack of whatever was thrown, with what caused it, at most 4000 characters; never throws itself. */
+/** Message and stack of whatever was thrown, with what caused it, at most 4000 characters and without secrets of configs; never throws itself. */
 export function traceOf(error: unknown): string {
   let text = error instanceof Error ? stackOf(error) : `thrown: ${messageOf(error)}`;
   // "fetch failed" says nothing without its cause.
@@ -14,7 +15,7 @@ export function traceOf(error: unknown): string {
     inner = inner.cause;
     text += `\ncaused by: ${inner instanceof Error ? stackOf(inner) : messageOf(inner)}`;
   }
-  return text.slice(0, MAX);
+  return hideSecrets(text).slice(0, MAX);
 }
 
 function stackOf(error: Error): string {

@@ -1,22 +1,25 @@
 import { monotonicMs } from "../internal/timers.ts";
 import type { HostVitals } from "../protocol/host.ts";
 
-/** Reads this process's vitals on an interval: what it uses, and how late its event loop is. */
+/** This process's vitals: what it uses, and how late its event loop is. */
 export class Vitals {
-  readonly #timer: ReturnType<typeof setInterval>;
+  readonly #everyMs: number;
   #cpu = process.cpuUsage();
   #readAt = monotonicMs();
   #due: number;
   #lag = 0;
 
-  constructor(checkMs: number) {
-    this.#due = monotonicMs() + checkMs;
-    this.#timer = setInterval(() => {
-      const now = monotonicMs();
-      this.#lag = Math.max(this.#lag, now - this.#due);
-      this.#due = now + checkMs;
-    }, checkMs);
-    this.#timer.unref();
+  /** `everyMs`: how often `turned` is to be called. */
+  constructor(everyMs: number) {
+    this.#everyMs = everyMs;
+    this.#due = monotonicMs() + everyMs;
+  }
+
+  /** By a timer; it is as late as the event loop is. */
+  turned(): void {
+    const now = monotonicMs();
+    this.#lag = Math.max(this.#lag, now - this.#due);
+    this.#due = now + this.#everyMs;
   }
 
   read(): HostVitals {
@@ -32,9 +35,5 @@ export class Vitals {
     this.#readAt = now;
     this.#lag = 0;
     return vitals;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
   }
 }

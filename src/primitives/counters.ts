@@ -1,10 +1,11 @@
 import { checkName } from "../contracts/name.ts";
 import { checkOptions, integer, type OptionRules } from "../contracts/options.ts";
+import { stateKey } from "../contracts/rate-limit.ts";
 import { FleetError } from "../errors.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { CounterOp, CounterStore } from "../store/state-store.ts";
 import type { Counter, CounterOptions } from "./counter.ts";
-import { stateKey, type StateUse } from "./state-use.ts";
+import { type StateUse } from "./state-use.ts";
 
 const RULES: OptionRules<Required<CounterOptions>> = { key: stateKey };
 const whole = integer();

@@ -1,6 +1,8 @@
+import type { LeaseKind } from "../protocol/host.ts";
+
 /** A lease that was asked to extend itself, as its holder has it. */
 export interface KeptLease {
-  kind: "pool" | "lock";
+  kind: LeaseKind;
   /** Of the pool or lock. */
   name: string;
   /** Of the item; of a lock its key. */
@@ -15,10 +17,22 @@ export interface KeptLease {
   lost(): void;
 }
 
-/** Renews leases that were asked to extend themselves (`autoExtend`), until they are given up. */
+/** What keeps one lease, as its holder has it. */
+export interface Keeping {
+  /**
+   * Until when (monotonic time of this process) the lease surely holds, as its keeper knows it by now, though nothing was heard of it yet; for a
+   * holder that was busy for long. 0 where nothing is known.
+   */
+  knownUntil(): number;
+  /** Ends it. `over`: the store knows that the lease has ended; else its keeper sees to that. */
+  letGo(over: boolean): void;
+}
+
+/** Renews leases that were asked to extend themselves (`autoExtend`), until they are let go. */
 export interface LeaseKeeper {
-  /** Answers how to end that. */
-  keep(lease: KeptLease): () => void;
+  /** Leases of this pool, or locks of this name, are about to be asked for. */
+  uses(kind: LeaseKind, name: string): void;
+  keep(lease: KeptLease): Keeping;
 }
 
 /** A third of the hold: two renewals may fail before the lease ends. */
@@ -27,7 +41,11 @@ const SOONEST_MS = 10;
 
 /** Renews from within the process that holds the leases, so one whose event loop is busy for longer than a hold loses them. */
 export class OwnLeaseKeeper implements LeaseKeeper {
-  keep(lease: KeptLease): () => void {
+  uses(): void {
+    // What this process still holds when it ends is nobody's business.
+  }
+
+  keep(lease: KeptLease): Keeping {
     let over = false;
     let timer: ReturnType<typeof setTimeout>;
     const next = () => {
@@ -42,9 +60,12 @@ export class OwnLeaseKeeper implements LeaseKeeper {
       if (held) next();
     };
     next();
-    return () => {
-      over = true;
-      clearTimeout(timer);
+    return {
+      knownUntil: () => 0,
+      letGo: () => {
+        over = true;
+        clearTimeout(timer);
+      },
     };
   }
 }

@@ -3,10 +3,11 @@ import type { Log } from "../internal/log.ts";
 import { after, monotonicMs, type Timer } from "../internal/timers.ts";
 import type { LockStore } from "../store/state-store.ts";
 import type { Held, LeaseBook } from "./lease-book.ts";
-import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Keeping, LeaseKeeper } from "./lease-keeper.ts";
 
 /** The lease ends here so much before it ends in the store: the tenth part of its hold, but not more than this. */
 const MARGIN_MS = 250;
+const LATE = "its time is over";
 const LOST = "its time was over, or somebody took it away";
 
 export interface LockHoldParts {
@@ -33,7 +34,7 @@ export class LockHold implements Held {
   readonly #lost = new AbortController();
   #untilMs: number;
   #timer: Timer | undefined;
-  #unkeep: (() => void) | undefined;
+  #keeping: Keeping | undefined;
   #state: "held" | "lost" | "released" = "held";
   #why = "";
   #releasing: Promise<void> | undefined;
@@ -44,7 +45,7 @@ export class LockHold implements Held {
     for (const book of parts.books) book.add(this);
     this.#arm();
     const { name, key, token, holdMs, keeper } = parts;
-    this.#unkeep = keeper?.keep({
+    this.#keeping = keeper?.keep({
       kind: "lock",
       name,
       id: key,
@@ -52,11 +53,13 @@ export class LockHold implements Held {
       holdMs,
       renew: () => this.#renew(),
       renewed: (untilMs) => this.#holdUntil(untilMs, holdMs),
-      lost: () => this.#lose(LOST),
+      lost: () => this.#hearLost(),
     });
   }
 
+  /** Aborted already where the time is over and this process was too busy, or frozen, to notice. */
   get signal(): AbortSignal {
+    this.look();
     return this.#lost.signal;
   }
 
@@ -66,7 +69,7 @@ export class LockHold implements Held {
     const started = monotonicMs();
     const answer = await store.extend({ name, key, token, holdMs });
     if (answer.outcome === "extended") return this.#holdUntil(started + holdMs, holdMs);
-    this.#lose(LOST);
+    this.#lose(LOST, true);
     throw this.#error();
   }
 
@@ -91,7 +94,7 @@ export class LockHold implements Held {
         error: messageOf(error),
       });
     } finally {
-      this.#finish("released");
+      this.#finish("released", false);
     }
   }
 
@@ -100,9 +103,14 @@ export class LockHold implements Held {
     const sureUntil = this.#untilMs;
     const answer = await store.release({ name, key, token });
     // A repeat after a lost answer finds it released by the first; nobody else could have ended it so early.
-    if (answer === "released" || monotonicMs() < sureUntil) return this.#finish("released");
-    this.#lose(LOST);
+    if (answer === "released" || monotonicMs() < sureUntil) return this.#finish("released", true);
+    this.#lose(LOST, true);
     throw this.#error();
+  }
+
+  /** While it is being released, it is gone for its keeper before its holder has the answer; that says what became of it. */
+  #hearLost(): void {
+    if (this.#releasing === undefined) this.#lose(LOST, true);
   }
 
   async #renew(): Promise<boolean> {
@@ -122,8 +130,19 @@ export class LockHold implements Held {
   }
 
   #check(): void {
-    if (this.#state === "held" && monotonicMs() >= this.#untilMs) this.#lose("its time is over");
+    this.look();
     if (this.#isOver()) throw this.#error();
+  }
+
+  look(): void {
+    if (this.#state === "held" && this.#isLate()) this.#lose(LATE, false);
+  }
+
+  #isLate(): boolean {
+    if (monotonicMs() < this.#untilMs) return false;
+    // A process that was only busy for long has not heard yet that its lease was kept: it looks, rather than lose it.
+    if (this.#keeping !== undefined) this.#holdUntil(this.#keeping.knownUntil(), this.#parts.holdMs);
+    return monotonicMs() >= this.#untilMs;
   }
 
   #holdUntil(untilMs: number, holdMs: number): void {
@@ -136,23 +155,25 @@ export class LockHold implements Held {
     this.#timer?.cancel();
     const ended = () => {
       // A timer may fire a little early.
-      if (monotonicMs() < this.#untilMs) this.#arm();
-      else this.#lose("its time is over");
+      if (this.#isLate()) this.#lose(LATE, false);
+      else this.#arm();
     };
     this.#timer = after(this.#untilMs - monotonicMs(), ended, { unref: true });
   }
 
-  #lose(why: string): void {
+  /** `known`: to the store, too. */
+  #lose(why: string, known: boolean): void {
     if (this.#isOver()) return;
     this.#why = why;
-    this.#finish("lost");
+    this.#finish("lost", known);
     this.#lost.abort(this.#error());
   }
 
-  #finish(state: "lost" | "released"): void {
+  #finish(state: "lost" | "released", known: boolean): void {
     if (this.#state === "held") this.#state = state;
     this.#timer?.cancel();
-    this.#unkeep?.();
+    this.#keeping?.letGo(known);
+    this.#keeping = undefined;
     for (const book of this.#parts.books) book.delete(this);
   }
 

@@ -1,5 +1,6 @@
 import { checkName } from "../contracts/name.ts";
 import { boolean, checkOptions, number, type OptionRules } from "../contracts/options.ts";
+import { stateKey } from "../contracts/rate-limit.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import type { LockStore } from "../store/state-store.ts";
 import { LeaseBook } from "./lease-book.ts";
@@ -8,7 +9,7 @@ import { LockHold, lockText } from "./lock-hold.ts";
 import { LockRequests, type LockRequest } from "./lock-requests.ts";
 import { LockWaiters } from "./lock-waiters.ts";
 import type { LockLease, LockOptions } from "./lock.ts";
-import { stateKey, type StateUse, waitingOnPurpose, waitSeconds } from "./state-use.ts";
+import { type StateUse, waitingOnPurpose, waitSeconds } from "./state-use.ts";
 
 /** How often trouble with one name is said. */
 const SAY_MS = 5000;
@@ -109,7 +110,8 @@ export class Locks {
   #requests(name: string): LockRequests {
     const known = this.#names.get(name);
     if (known !== undefined) return known.requests;
-    const { holder, log } = this.#parts;
+    const { holder, log, keeper } = this.#parts;
+    keeper.uses("lock", name);
     const waiters = new LockWaiters((onHint) => this.#store.watch({ name }, onHint));
     const quietly = new Throttle(SAY_MS);
     const requests = new LockRequests(this.#store, name, { holder, waiters, log, quietly });
@@ -128,7 +130,9 @@ function leaseOf(name: string, key: string, token: string, held: LockHold): Lock
     name,
     key,
     token,
-    signal: held.signal,
+    get signal() {
+      return held.signal;
+    },
     extend: async (seconds) =>
       held.extend(Math.round(holdSeconds(seconds, `${lockText(name, key)}: extend: seconds`) * 1000)),
     release: () => held.release(),

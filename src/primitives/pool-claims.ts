@@ -11,6 +11,8 @@ import type { PoolPlace, PoolWaiters } from "./pool-waiters.ts";
 const PATIENCE_MS = 3000;
 /** How often a place in line is confirmed; also the look behind lost hints. */
 const REFRESH_MS = 1000;
+/** After a call that failed. */
+const RETRY = { baseMs: 50, capMs: 1000, jitter: 0.3 };
 /** The store may be emptied between a declaration and a claim; but not time after time. */
 const DECLARE_TRIES = 5;
 
@@ -52,6 +54,7 @@ export interface PoolClaimsParts {
 export class PoolClaims {
   readonly #parts: PoolClaimsParts;
   readonly #leaving = new Set<Promise<void>>();
+  readonly #over = new AbortController();
 
   constructor(parts: PoolClaimsParts) {
     this.#parts = parts;
@@ -97,8 +100,9 @@ export class PoolClaims {
     }
   }
 
-  /** Waits until what was given up is given up in the store, too. */
+  /** Waits until what was given up is given up in the store, too, where that answers. */
   async settled(): Promise<void> {
+    this.#over.abort();
     await Promise.all(this.#leaving);
   }
 
@@ -124,17 +128,22 @@ export class PoolClaims {
   }
 
   #leave(request: string): void {
-    const { store, pool, log } = this.#parts;
-    const leaving = store
-      .leave({ pool, request })
-      .catch((error: unknown) =>
-        log.debug("a place in line was not given up; it ends by its time", {
-          pool,
-          error: messageOf(error),
-        }),
-      )
-      .finally(() => this.#leaving.delete(leaving));
+    const leaving = this.#untilLeft(request).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
+  }
+
+  /** Again and again: what the request was granted may extend itself, with all that this holder has. */
+  async #untilLeft(request: string): Promise<void> {
+    const { store, pool, log } = this.#parts;
+    for (let failures = 1; ; failures++) {
+      try {
+        return await store.leave({ pool, request });
+      } catch (error) {
+        log.debug("a place in line was not given up", { pool, error: messageOf(error) });
+        if (this.#over.signal.aborted || !isFleetError(error) || !error.retryable) return;
+        await sleep(backoffMs(failures, RETRY), this.#over.signal);
+      }
+    }
   }
 
   async #rideOut(
@@ -144,7 +153,7 @@ export class PoolClaims {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     if (!isFleetError(error) || !error.retryable || isAborted(signal)) return false;
-    const pause = backoffMs(failures, { baseMs: 50, capMs: 1000, jitter: 0.3 });
+    const pause = backoffMs(failures, RETRY);
     if (monotonicMs() + pause >= until) return false;
     const { pool, log, quietly } = this.#parts;
     quietly.pass(monotonicMs(), () =>

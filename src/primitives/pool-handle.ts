@@ -18,6 +18,7 @@ import type { PoolStore } from "../store/pool-store.ts";
 import type { LeaseBook } from "./lease-book.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { PoolClaims } from "./pool-claims.ts";
+import type { OnUse } from "./on-use.ts";
 import { itemView, newItem } from "./pool-items.ts";
 import { holdSeconds, leasesOf, retireNote } from "./pool-leases.ts";
 import type { PoolRefill } from "./pool-refill.ts";
@@ -59,10 +60,11 @@ export interface PoolHandleParts {
   activity?: { progress(): void; waiting(on: boolean): void } | undefined;
   /** Called before each effect; throws where this user of the pool must have none any more. */
   fence?: (() => void) | undefined;
+  onUse?: OnUse | undefined;
 }
 
 export function poolHandle<P extends Schema, T extends Schema>(parts: PoolHandleParts): PoolHandle<P, T> {
-  const { contract, store, fence, activity } = parts;
+  const { contract, store, fence, activity, onUse } = parts;
   const pool = contract.name;
   const name = `pool "${pool}"`;
   const names = tagNames(contract.tagsJsonSchema);
@@ -82,6 +84,7 @@ export function poolHandle<P extends Schema, T extends Schema>(parts: PoolHandle
       await parts.declare("owner");
     }
     activity?.progress();
+    onUse?.("put", pool, items.length);
     return items.map(({ id }) => id);
   };
 
@@ -152,6 +155,8 @@ function selection<P extends Schema, T extends Schema>(
     if (waitSeconds > 0) activity?.waiting(true);
     try {
       parts.fence?.();
+      parts.onUse?.("claim", pool, 0);
+      keeper.uses("pool", pool);
       await refill.wish(where, given);
       for (;;) {
         const waitMs = Math.max(0, until - monotonicMs());
@@ -163,6 +168,7 @@ function selection<P extends Schema, T extends Schema>(
           granted,
         );
         activity?.progress();
+        parts.onUse?.("claim", pool, leases.length);
         if (leases.length === n) return leases as Lease<P, T>[];
         await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
       }

@@ -1,5 +1,5 @@
 import { checkSize, encodePayload } from "../contracts/json.ts";
-import { checkOptions, refuse, text, type OptionRules } from "../contracts/options.ts";
+import { checkOptions, chosenId, refuse, type OptionRules } from "../contracts/options.ts";
 import type { PoolContract } from "../contracts/pool.ts";
 import { tagTexts } from "../contracts/pool-tags.ts";
 import { ttlSeconds } from "../contracts/queue.ts";
@@ -24,7 +24,7 @@ const RULES: OptionRules<Given> = {
   payload: asGiven,
   tags: asGiven,
   ttlSeconds,
-  id: text({ max: 128 }),
+  id: chosenId,
 };
 
 /** An item as the store takes it: payload and tags checked, the tags' defaults filled in. */

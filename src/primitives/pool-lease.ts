@@ -4,10 +4,12 @@ import { after, monotonicMs, type Timer } from "../internal/timers.ts";
 import type { ClaimedItem } from "../protocol/pool.ts";
 import type { HolderChange, PoolStore } from "../store/pool-store.ts";
 import type { Held, LeaseBook } from "./lease-book.ts";
-import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Keeping, LeaseKeeper } from "./lease-keeper.ts";
 
 /** The lease ends here so much before it ends in the store: the tenth part of its hold, but not more than this. */
 const MARGIN_MS = 250;
+const TAKEN = "its time was over, or somebody took it away";
+const LATE = "its time is over";
 
 export interface HoldParts {
   pool: string;
@@ -30,21 +32,23 @@ export interface HoldParts {
  */
 export class PoolHold implements Held {
   readonly #parts: HoldParts;
-  readonly #lost = new AbortController();
+  /** Made when somebody looks at the signal, as is the timer: most leases are given back before, and both cost more than all the rest. */
+  #lost: AbortController | undefined;
   #untilMs: number;
   #timer: Timer | undefined;
-  #unkeep: (() => void) | undefined;
+  #keeping: Keeping | undefined;
   /** Why it has ended; undefined while it holds. */
   #over: string | undefined;
+  /** It has ended otherwise than by its holder. */
+  #isLost = false;
   #ending: Promise<unknown> | undefined;
 
   constructor(parts: HoldParts) {
     this.#parts = parts;
     this.#untilMs = parts.untilMs - margin(parts.holdMs);
     for (const book of parts.books) book.add(this);
-    this.#arm();
     const { pool, item, holdMs, keeper } = parts;
-    this.#unkeep = keeper?.keep({
+    this.#keeping = keeper?.keep({
       kind: "pool",
       name: pool,
       id: item.id,
@@ -52,11 +56,20 @@ export class PoolHold implements Held {
       holdMs,
       renew: () => this.#renew(),
       renewed: (untilMs) => this.#holdUntil(untilMs, holdMs),
-      lost: () => this.#lose("its time was over, or somebody took it away"),
+      lost: () => this.#hearLost(),
     });
+    // Else what would be renewed goes on being so until somebody looks.
+    if (this.#keeping !== undefined) this.#arm();
   }
 
+  /** Aborted already where the time is over and this process was too busy, or frozen, to notice. */
   get signal(): AbortSignal {
+    this.look();
+    if (this.#lost === undefined) {
+      this.#lost = new AbortController();
+      if (this.#isLost) this.#lost.abort(this.#error());
+      else if (this.#over === undefined && this.#timer === undefined) this.#arm();
+    }
     return this.#lost.signal;
   }
 
@@ -66,7 +79,7 @@ export class PoolHold implements Held {
     const started = monotonicMs();
     const answer = await store.change({ pool, id: item.id, token: item.token, change });
     if (answer.outcome === "lease-lost") {
-      this.#lose("its time was over, or somebody took it away");
+      this.#lose(TAKEN, true);
       throw this.#error();
     }
     if (change.do === "extend") this.#holdUntil(started + change.holdMs, change.holdMs);
@@ -83,13 +96,13 @@ export class PoolHold implements Held {
     } finally {
       this.#ending = undefined;
     }
-    this.#finish(word);
+    this.#finish(word, true);
   }
 
   async giveUp(): Promise<void> {
     try {
       if (this.#ending !== undefined) await this.#ending;
-      if (this.#over === undefined) await this.end({ do: "release" }, "was released");
+      if (this.#over === undefined) await this.end({ do: "release" }, "it was released");
     } catch (error) {
       const { pool, item, log } = this.#parts;
       if (this.#over === undefined)
@@ -99,8 +112,13 @@ export class PoolHold implements Held {
           error: messageOf(error),
         });
       // Whatever became of it, its holder is done with it.
-      this.#finish("was given up");
+      this.#finish("it was given up", false);
     }
+  }
+
+  /** While it is being ended, it is gone for its keeper before its holder has the answer; that says what became of it. */
+  #hearLost(): void {
+    if (this.#ending === undefined) this.#lose(TAKEN, true);
   }
 
   async #renew(): Promise<boolean> {
@@ -115,8 +133,19 @@ export class PoolHold implements Held {
   }
 
   #check(): void {
-    if (this.#over === undefined && monotonicMs() >= this.#untilMs) this.#lose("its time is over");
+    this.look();
     if (this.#over !== undefined) throw this.#error();
+  }
+
+  look(): void {
+    if (this.#over === undefined && this.#isLate()) this.#lose(LATE, false);
+  }
+
+  #isLate(): boolean {
+    if (monotonicMs() < this.#untilMs) return false;
+    // A process that was only busy for long has not heard yet that its lease was kept: it looks, rather than lose it.
+    if (this.#keeping !== undefined) this.#holdUntil(this.#keeping.knownUntil(), this.#parts.holdMs);
+    return monotonicMs() >= this.#untilMs;
   }
 
   #holdUntil(untilMs: number, holdMs: number): void {
@@ -124,7 +153,7 @@ export class PoolHold implements Held {
     // What holds for longer already is left as it is, in the store too.
     if (this.#over !== undefined || sure <= this.#untilMs) return;
     this.#untilMs = sure;
-    this.#arm();
+    if (this.#timer !== undefined) this.#arm();
   }
 
   #arm(): void {
@@ -133,23 +162,26 @@ export class PoolHold implements Held {
       this.#untilMs - monotonicMs(),
       () => {
         // A timer may fire a little early.
-        if (monotonicMs() < this.#untilMs) this.#arm();
-        else this.#lose("its time is over");
+        if (this.#isLate()) this.#lose(LATE, false);
+        else this.#arm();
       },
       { unref: true },
     );
   }
 
-  #lose(why: string): void {
+  /** `known`: to the store, too. */
+  #lose(why: string, known: boolean): void {
     if (this.#over !== undefined) return;
-    this.#finish(why);
-    this.#lost.abort(this.#error());
+    this.#finish(why, known);
+    this.#isLost = true;
+    this.#lost?.abort(this.#error());
   }
 
-  #finish(why: string): void {
+  #finish(why: string, known: boolean): void {
     this.#over ??= why;
     this.#timer?.cancel();
-    this.#unkeep?.();
+    this.#keeping?.letGo(known);
+    this.#keeping = undefined;
     for (const book of this.#parts.books) book.delete(this);
   }
 

@@ -61,7 +61,9 @@ function leaseOf(
     tags: JSON.parse(item.tagsJson) as InferOutput<Schema>,
     token: item.token,
     uses: item.uses,
-    signal: hold.signal,
+    get signal() {
+      return hold.signal;
+    },
     extend: async (seconds) => {
       const holdMs = toMs(holdSeconds(seconds, `${where}: extend: seconds`));
       await hold.change({ do: "extend", holdMs });

@@ -12,6 +12,7 @@ import { poolHandle } from "./pool-handle.ts";
 import { PoolRefill } from "./pool-refill.ts";
 import { poolSettings } from "./pool-settings.ts";
 import { PoolWaiters } from "./pool-waiters.ts";
+import type { OnUse } from "./on-use.ts";
 import type { PoolHandle } from "./pool.ts";
 
 /** How often trouble with one pool is said. */
@@ -27,6 +28,8 @@ export interface PoolsOptions {
   by?: string;
   /** As what the settings of a pool are written with the first put; default `"owner"`: who puts items in has the say. */
   declareAs?: "owner" | "guest";
+  /** Default nobody. */
+  onUse?: OnUse;
 }
 
 /** By whom a handle is used, where that is a slot. */
@@ -104,6 +107,7 @@ export class Pools {
       signal: use.signal ?? this.#over.signal,
       activity: use.activity,
       fence: use.fence,
+      onUse: this.#options.onUse,
     });
   }
 

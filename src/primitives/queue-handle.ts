@@ -6,6 +6,7 @@ import { check, payloadError } from "../contracts/validate.ts";
 import { FleetError } from "../errors.ts";
 import type { NewTask } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
+import type { OnUse } from "./on-use.ts";
 import type { CallOptions, QueueHandle, TaskHandle, WaitOptions } from "./queue.ts";
 import { newTask, SUBMIT, type SubmitOptions } from "./queue-options.ts";
 import type { QueueReader } from "./queue-reader.ts";
@@ -35,12 +36,13 @@ export interface QueueHandleParts<P extends Schema, R extends Schema> {
   activity?: { progress(): void; waiting(on: boolean): void } | undefined;
   /** Called before each effect; throws where this user of the queue must have none any more. */
   fence?: (() => void) | undefined;
+  onUse?: OnUse | undefined;
 }
 
 export function queueHandle<P extends Schema, R extends Schema>(
   parts: QueueHandleParts<P, R>,
 ): QueueHandle<P, R> {
-  const { contract, store, submitter, reader, signal, activity, fence } = parts;
+  const { contract, store, submitter, reader, signal, activity, fence, onUse } = parts;
   const queue = contract.name;
   const where = `queue "${queue}"`;
 
@@ -57,8 +59,9 @@ export function queueHandle<P extends Schema, R extends Schema>(
 
   const accepted = async (tasks: readonly NewTask[]): Promise<TaskHandle<R>[]> => {
     fence?.();
-    const answers = await submitter.submit(tasks);
+    const answers = await submitter.submit(tasks, fence);
     activity?.progress();
+    onUse?.("submit", queue, tasks.length);
     return answers.map(({ id, outcome }, at) => ({
       id,
       outcome,
@@ -151,6 +154,7 @@ export function queueHandle<P extends Schema, R extends Schema>(
       // A queue that nobody has declared would be in no list, and the schedule never be looked at.
       await store.declare({ queue, settings: settingsOf(contract), as: "guest" });
       await store.putSchedule({ queue, spec });
+      onUse?.("submit", queue, 0);
     },
 
     async unschedule(id) {

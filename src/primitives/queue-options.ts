@@ -1,4 +1,13 @@
-import { describe, integer, number, oneOf, refuse, text, type OptionRules } from "../contracts/options.ts";
+import {
+  chosenId,
+  describe,
+  integer,
+  number,
+  oneOf,
+  refuse,
+  text,
+  type OptionRules,
+} from "../contracts/options.ts";
 import { maxAttempts, timeoutSeconds, ttlSeconds, type QueueContract } from "../contracts/queue.ts";
 import { FleetError } from "../errors.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -6,7 +15,7 @@ import { type NewTask, ON_DUPLICATE, type OnDuplicate } from "../protocol/task.t
 
 /** How one task is to be run. What is left out follows from the queue's contract. */
 export interface SubmitOptions {
-  /** The task's id, 1 to 128 characters; default a new UUIDv7. Submitting the same id again is harmless: it is the same task. */
+  /** The task's id, 1 to 128 characters, neither "." nor ".."; default a new UUIDv7. Submitting the same id again is harmless: it is the same task. */
   id?: string;
   /** Not to be started before so long from now, in seconds; 0 (default) to ten years. */
   delaySeconds?: number;
@@ -34,6 +43,7 @@ export interface SubmitOptions {
   ttlSeconds?: number;
 }
 
+const NEED_A_KEY = ["onDuplicate", "dedupeSeconds"] as const;
 const YEAR = 365 * 86_400;
 /** In Unix milliseconds 1973; in Unix seconds a time far ahead. So what is below was meant as seconds. */
 const EARLIEST = 100_000_000_000;
@@ -41,7 +51,7 @@ const LATEST = Date.UTC(9999, 11, 31);
 const key = text({ max: 256 });
 
 export const SUBMIT: OptionRules<Required<SubmitOptions>> = {
-  id: text({ max: 128 }),
+  id: chosenId,
   delaySeconds: number({ min: 0, max: 10 * YEAR }),
   runAt: pointInTime,
   priority: integer({ min: -1000, max: 1000 }),
@@ -61,37 +71,41 @@ export function newTask(
   payload: string,
   given: Partial<Required<SubmitOptions>>,
 ): NewTask {
-  const { id = uuidv7(), delaySeconds = 0, runAt, priority = 0 } = given;
-  if (runAt !== undefined && given.delaySeconds !== undefined)
-    throw new FleetError("FLEET_OPTION_INVALID", `${where}: give delaySeconds or runAt, not both`);
-  return {
+  const { id = uuidv7(), delaySeconds = 0, runAt, priority = 0, key } = given;
+  const task: NewTask = {
     id,
     payload,
     delayMs: toMs(delaySeconds),
-    ...(runAt === undefined ? {} : { runAt: Number(runAt) }),
     priority,
-    ...(given.key === undefined ? {} : { key: given.key }),
-    ...dedupeOf(where, given),
     maxAttempts: given.maxAttempts ?? defaults.maxAttempts,
     timeoutMs: toMs(given.timeoutSeconds ?? defaults.timeoutSeconds),
     ttlMs: toMs(given.ttlSeconds ?? defaults.ttlSeconds),
   };
+  if (runAt !== undefined) {
+    if (given.delaySeconds !== undefined)
+      throw new FleetError("FLEET_OPTION_INVALID", `${where}: give delaySeconds or runAt, not both`);
+    task.runAt = Number(runAt);
+  }
+  if (key !== undefined) task.key = key;
+  const dedupe = dedupeOf(where, given);
+  if (dedupe !== undefined) task.dedupe = dedupe;
+  return task;
 }
 
-function dedupeOf(where: string, given: Partial<Required<SubmitOptions>>): Pick<NewTask, "dedupe"> {
+function dedupeOf(where: string, given: Partial<Required<SubmitOptions>>): NewTask["dedupe"] {
   const { dedupeKey, onDuplicate = "ignore", dedupeSeconds } = given;
   const refused = (message: string) => new FleetError("FLEET_OPTION_INVALID", `${where}: ${message}`);
   if (dedupeKey === undefined) {
-    const lone = (["onDuplicate", "dedupeSeconds"] as const).find((name) => given[name] !== undefined);
+    const lone = NEED_A_KEY.find((name) => given[name] !== undefined);
     if (lone !== undefined) throw refused(`${lone} needs a dedupeKey`);
-    return {};
+    return undefined;
   }
   const windowed = onDuplicate === "throttle" || onDuplicate === "debounce";
   if (windowed && dedupeSeconds === undefined)
     throw refused(`onDuplicate: "${onDuplicate}" needs dedupeSeconds, its window`);
   if (!windowed && dedupeSeconds !== undefined)
     throw refused(`dedupeSeconds is for onDuplicate: "throttle" or "debounce", got "${onDuplicate}"`);
-  return { dedupe: { key: dedupeKey, onDuplicate, windowMs: toMs(dedupeSeconds ?? 0) } };
+  return { key: dedupeKey, onDuplicate, windowMs: toMs(dedupeSeconds ?? 0) };
 }
 
 /** A `Date` or Unix milliseconds, as whole milliseconds. */

@@ -3,6 +3,7 @@ import { FleetError } from "../errors.ts";
 import type { NewTask } from "../protocol/task.ts";
 import type { QueueStore, SubmitOutcome, SubmitResult } from "../store/queue-store.ts";
 import { Gather } from "./gather.ts";
+import { repeatLost } from "./repeat-lost.ts";
 import { settingsOf } from "./queue-settings.ts";
 
 const MAX_BYTES_PER_CALL = 1024 * 1024;
@@ -18,7 +19,10 @@ const DECLARE_TRIES = 5;
 interface Submission {
   tasks: readonly NewTask[];
   weight: number;
-  result?: SubmitResult | undefined;
+  /** Throws where its user must have no effect any more. */
+  fence: (() => void) | undefined;
+  refused: Error | undefined;
+  result: SubmitResult | undefined;
 }
 
 /**
@@ -31,13 +35,11 @@ interface Submission {
 export class QueueSubmitter {
   readonly #store: QueueStore;
   readonly #contract: QueueContract;
-  readonly #fence: (() => void) | undefined;
   readonly #gather: Gather<Submission>;
 
-  constructor(store: QueueStore, contract: QueueContract, fence?: () => void) {
+  constructor(store: QueueStore, contract: QueueContract) {
     this.#store = store;
     this.#contract = contract;
-    this.#fence = fence;
     this.#gather = new Gather({
       send: (submissions) => this.#send(submissions),
       sizeOf: ({ weight }) => weight,
@@ -47,10 +49,23 @@ export class QueueSubmitter {
     });
   }
 
-  /** Per task its id, or that of the one that stands in for it. Throws `FLEET_QUEUE_FULL`. */
-  async submit(tasks: readonly NewTask[]): Promise<{ id: string; outcome: SubmitOutcome }[]> {
-    const submission: Submission = { tasks, weight: weightOf(tasks) };
+  /**
+   * Per task its id, or that of the one that stands in for it. Throws `FLEET_QUEUE_FULL`, and what `fence` throws: it is asked whenever the
+   * tasks are about to be sent, also once more after a lost answer.
+   */
+  async submit(
+    tasks: readonly NewTask[],
+    fence?: () => void,
+  ): Promise<{ id: string; outcome: SubmitOutcome }[]> {
+    const submission: Submission = {
+      tasks,
+      weight: weightOf(tasks),
+      fence,
+      refused: undefined,
+      result: undefined,
+    };
     await this.#gather.add(submission);
+    if (submission.refused !== undefined) throw submission.refused;
     const result = submission.result as SubmitResult;
     if (result.outcome === "accepted") return result.tasks;
     const { length, maxLength } = result;
@@ -67,14 +82,16 @@ export class QueueSubmitter {
 
   async #send(submissions: readonly Submission[]): Promise<void> {
     const queue = this.#contract.name;
-    const lists = submissions.map(({ tasks }) => tasks);
     for (let tries = 0; tries < DECLARE_TRIES; tries++) {
-      this.#fence?.();
-      const answer = await this.#store.submit({ queue, lists });
-      if (answer.outcome === "done") {
-        for (const [at, submission] of submissions.entries()) submission.result = answer.lists[at];
-        return;
-      }
+      const answer = await repeatLost(async () => {
+        const sent = allowed(submissions);
+        if (sent.length === 0) return "none left";
+        const given = await this.#store.submit({ queue, lists: sent.map(({ tasks }) => tasks) });
+        if (given.outcome !== "done") return "undeclared";
+        for (const [at, submission] of sent.entries()) submission.result = given.lists[at];
+        return "done";
+      });
+      if (answer !== "undeclared") return;
       await this.#store.declare({ queue, settings: settingsOf(this.#contract), as: "guest" });
     }
     throw new FleetError(
@@ -83,6 +100,19 @@ export class QueueSubmitter {
       { retryable: true },
     );
   }
+}
+
+/** What may be sent of these. The others of the same call are not held up by one whose slot has lost its lease. */
+function allowed(submissions: readonly Submission[]): Submission[] {
+  return submissions.filter((submission) => {
+    try {
+      submission.fence?.();
+      return true;
+    } catch (error) {
+      submission.refused = error as Error;
+      return false;
+    }
+  });
 }
 
 function weightOf(tasks: readonly NewTask[]): number {

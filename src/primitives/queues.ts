@@ -3,11 +3,13 @@ import { isQueueContract, type QueueContract } from "../contracts/queue.ts";
 import type { Schema } from "../contracts/schema/standard.ts";
 import { FleetError } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
+import type { TaskRecord } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { IdlePoller } from "./idle-poller.ts";
+import type { OnUse } from "./on-use.ts";
 import type { QueueHandle } from "./queue.ts";
 import { queueHandle } from "./queue-handle.ts";
-import { QueueReader } from "./queue-reader.ts";
+import { type EndArgs, QueueReader } from "./queue-reader.ts";
 import { settingsOf } from "./queue-settings.ts";
 import { QueueSubmitter } from "./queue-submitter.ts";
 import { QueueWaiters } from "./queue-waiters.ts";
@@ -19,8 +21,8 @@ export interface QueuesOptions {
   log: Log;
   /** Interval of the look behind lost hints, in ms; one turn per interval and process. Default 1000. */
   pollMs?: number;
-  /** Throws when nothing of this process may reach the store any more: asked again before every submission that had to wait. */
-  fence?: () => void;
+  /** Default nobody. */
+  onUse?: OnUse;
 }
 
 /** By whom a handle is used, where that is a slot. */
@@ -40,7 +42,7 @@ export interface QueueUse {
 export class Queues {
   readonly #store: Store;
   readonly #log: Log;
-  readonly #fence: (() => void) | undefined;
+  readonly #onUse: OnUse | undefined;
   readonly #poller: IdlePoller;
   readonly #submitters = new Map<string, QueueSubmitter>();
   readonly #waiters = new Map<string, QueueWaiters>();
@@ -50,7 +52,7 @@ export class Queues {
   constructor(store: Store, options: QueuesOptions) {
     this.#store = store;
     this.#log = options.log;
-    this.#fence = options.fence;
+    this.#onUse = options.onUse;
     // As many parts of a process may wait at once as there are; each listens while it waits, so more than ten are no leak.
     setMaxListeners(0, this.#over.signal);
     this.#poller = new IdlePoller(options.pollMs ?? 1000);
@@ -74,7 +76,14 @@ export class Queues {
       reader: this.#reader(contract.name),
       ...use,
       signal: this.#signal(use.signal),
+      onUse: this.#onUse,
     });
+  }
+
+  /** A task of any queue as it stands when it has ended. Throws `FLEET_TASK_UNKNOWN`, and `FLEET_TASK_PENDING` when the time is over. */
+  end(queue: string, args: EndArgs): Promise<TaskRecord> {
+    if (this.#over.signal.aborted) throw closed();
+    return this.#reader(queue).end(args);
   }
 
   /** Writes a queue's settings: as owner, who runs its tasks, always; as guest only where there are none. */
@@ -98,7 +107,7 @@ export class Queues {
   #submitter(contract: QueueContract): QueueSubmitter {
     const known = this.#submitters.get(contract.name);
     if (known !== undefined) return known;
-    const made = new QueueSubmitter(this.#store.queues, contract, this.#fence);
+    const made = new QueueSubmitter(this.#store.queues, contract);
     this.#submitters.set(contract.name, made);
     return made;
   }

@@ -1,8 +1,7 @@
-import { number, refuse } from "../contracts/options.ts";
+import { number } from "../contracts/options.ts";
 import type { Log } from "../internal/log.ts";
 import type { LeaseBook } from "./lease-book.ts";
 
-const MAX_KEY = 512;
 const atLeastZero = number({ min: 0 });
 
 /** By whom a lock, counter or limit is used, where that is a slot. */
@@ -18,12 +17,6 @@ export interface StateUse {
   /** Where leases are entered too: whoever keeps it gives back what is left. */
   leases?: LeaseBook;
   log?: Log;
-}
-
-/** A key: any text, for the stores without NUL characters. */
-export function stateKey(value: unknown, where: string): string {
-  if (typeof value === "string" && value.length <= MAX_KEY && !value.includes("\0")) return value;
-  return refuse(where, `a text of at most ${MAX_KEY} characters, none of them NUL`, value);
 }
 
 /** Seconds of a wait; `Infinity` for one without an end. */

@@ -8,7 +8,8 @@ import { Counters } from "./counters.ts";
 import { OwnLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
 import type { LockLease, LockOptions } from "./lock.ts";
 import { Locks } from "./locks.ts";
-import type { RateLimit, RateLimitOptions } from "./rate-limit.ts";
+import type { RateLimitOptions } from "../contracts/rate-limit.ts";
+import type { RateLimit } from "./rate-limit.ts";
 import { RateLimits } from "./rate-limits.ts";
 import type { StateUse } from "./state-use.ts";
 

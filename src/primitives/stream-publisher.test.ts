@@ -22,7 +22,8 @@ it("leaves out of a call what a slot may not write any more by then, and writes 
   const publisher = new StreamPublisher(store, defineStream("s", z.number()), "owner", (slotId) => {
     if (lost.has(slotId)) throw new Error(`slot ${slotId} has lost its lease`);
   });
-  const push = (id: string, slotId: number | null) => publisher.push(entryTemplate(id, slotId, "1"), slotId);
+  const push = (id: string, slotId: number | null) =>
+    publisher.push(entryTemplate(id, slotId, "1"), slotId, () => undefined);
 
   const first = push("first", 0);
   await expect.poll(() => calls).toEqual([["first"]]);

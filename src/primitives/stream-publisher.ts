@@ -4,6 +4,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryTemplate } from "../protocol/envelope.ts";
 import type { Store, StreamBounds, StreamStore } from "../store/store.ts";
 import { Gather } from "./gather.ts";
+import { repeatLost } from "./repeat-lost.ts";
 
 const MAX_BYTES_PER_CALL = 1024 * 1024;
 /** A store may be emptied between the declaration and the push; but not time after time. */
@@ -15,7 +16,7 @@ interface Push {
   entry: EntryTemplate;
   slotId: number | null;
   /** Why it was left out when the others were sent. */
-  refused?: Error;
+  refused: Error | undefined;
 }
 
 export function boundsOf(contract: StreamContract): StreamBounds {
@@ -59,10 +60,13 @@ export class StreamPublisher {
     });
   }
 
-  async push(entry: EntryTemplate, slotId: number | null): Promise<void> {
-    const push: Push = { entry, slotId };
-    await this.#gather.add(push);
-    if (push.refused !== undefined) throw push.refused;
+  /** `pushed` is called once the store has the entry; what it answers is the promise's value. */
+  push<T>(entry: EntryTemplate, slotId: number | null, pushed: () => T): Promise<T> {
+    const push: Push = { entry, slotId, refused: undefined };
+    return this.#gather.add(push).then(() => {
+      if (push.refused !== undefined) throw push.refused;
+      return pushed();
+    });
   }
 
   flushed(): Promise<void> {
@@ -74,9 +78,10 @@ export class StreamPublisher {
     const op = { producer: this.#producer, seq: ++this.#seq };
     const stream = this.#contract.name;
     for (let tries = 0; tries < DECLARE_TRIES; tries++) {
-      const entries = this.#allowed(pushes);
-      if (entries.length === 0) return;
-      const { outcome } = await this.#store.push({ stream, entries, op });
+      const outcome = await repeatLost(async () => {
+        const entries = this.#allowed(pushes);
+        return entries.length === 0 ? "none left" : (await this.#store.push({ stream, entries, op })).outcome;
+      });
       if (outcome !== "undeclared") return;
       await this.#declare();
     }

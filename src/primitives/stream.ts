@@ -2,6 +2,7 @@ import { checkOptions, integer, number, type OptionRules } from "../contracts/op
 import type { InferInput, InferOutput, Schema } from "../contracts/schema/standard.ts";
 import type { StreamContract } from "../contracts/stream.ts";
 import type { Envelope } from "../protocol/envelope.ts";
+import type { OnUse } from "./on-use.ts";
 import type { PushOptions, StreamEmitter } from "./stream-emitter.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
@@ -56,6 +57,7 @@ export interface HandleParts<S extends Schema> {
   activity?: { progress(): void; waiting(on: boolean): void };
   /** Called before each pop; throws where this consumer must not take anything any more. */
   fence?: () => void;
+  onUse?: OnUse | undefined;
   /** Called at the beginning of each call; throws once what the handle belongs to has been closed. */
   checkOpen?: () => void;
 }
@@ -66,15 +68,20 @@ export function consumerStream<S extends Schema>({
   signal,
   activity,
   fence,
+  onUse,
   checkOpen,
 }: HandleParts<S>): ConsumerStream<S> {
   const where = `stream "${contract.name}"`;
   const take = async (options?: PopOptions) => {
     const { n = 1, waitSeconds = 0 } = checkOptions<Required<PopOptions>>(`${where}: pop`, options, POP);
+    onUse?.("pop", contract.name, 0);
     if (waitSeconds > 0) activity?.waiting(true);
     try {
       const found = await reader.pop({ n, waitMs: waitSeconds * 1000, signal, fence });
-      if (found.length > 0) activity?.progress();
+      if (found.length > 0) {
+        activity?.progress();
+        onUse?.("pop", contract.name, found.length);
+      }
       return found;
     } finally {
       if (waitSeconds > 0) activity?.waiting(false);

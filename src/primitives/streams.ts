@@ -5,6 +5,7 @@ import { FleetError, messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import type { Store } from "../store/store.ts";
 import { IdlePoller } from "./idle-poller.ts";
+import type { OnUse } from "./on-use.ts";
 import {
   consumerStream,
   streamHandle,
@@ -28,6 +29,8 @@ export interface StreamsOptions {
   pollMs?: number;
   /** Throws when nothing of this slot may reach the store any more: asked again before every push that had to wait. */
   fence?: (slotId: number) => void;
+  /** Default nobody. */
+  onUse?: OnUse;
 }
 
 /** The streams of one process: what its handles share (publishers, waiting lines, one idle poller, one sweep). */
@@ -35,6 +38,7 @@ export class Streams {
   readonly #store: Store;
   readonly #log: Log;
   readonly #fence: ((slotId: number) => void) | undefined;
+  readonly #onUse: OnUse | undefined;
   readonly #poller: IdlePoller;
   readonly #publishers = new Map<string, StreamPublisher>();
   readonly #waiters = new Map<string, StreamWaiters>();
@@ -47,6 +51,7 @@ export class Streams {
     this.#store = store;
     this.#log = options.log;
     this.#fence = options.fence;
+    this.#onUse = options.onUse;
     // As many parts of a process may wait at once as there are; each listens while it waits, so more than ten are no leak.
     setMaxListeners(0, this.#over.signal);
     this.#poller = new IdlePoller(options.pollMs ?? 1000);
@@ -58,7 +63,9 @@ export class Streams {
     slotId: number | null,
     as: "owner" | "guest",
   ): StreamEmitter<S> {
-    return new StreamEmitter(contract, this.#publisher(contract, as), slotId);
+    const direction = as === "owner" ? "emit" : "push";
+    const onPushed = (count: number) => this.#onUse?.(direction, contract.name, count);
+    return new StreamEmitter(contract, this.#publisher(contract, as), slotId, onPushed);
   }
 
   consumer<S extends Schema>(
@@ -70,6 +77,7 @@ export class Streams {
       reader: this.#reader(contract, use.log),
       ...use,
       signal: this.#signal(use.signal),
+      onUse: this.#onUse,
     });
   }
 
@@ -79,6 +87,7 @@ export class Streams {
       reader: this.#reader(contract),
       emitter: this.emitter(contract, null, "guest"),
       signal: this.#over.signal,
+      onUse: this.#onUse,
       checkOpen: () => this.#checkOpen(),
     });
   }

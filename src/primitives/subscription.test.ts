@@ -18,6 +18,7 @@ function handStore() {
   const seen = { closed: 0 };
   const store: EventStore = {
     publish: () => Promise.resolve({ seq: 0, ts: 0 }),
+    publishMany: () => Promise.resolve([]),
     sweep: () => Promise.resolve({ forgotten: 0 }),
     subscribe: (_, listener) => {
       onEvent = listener;

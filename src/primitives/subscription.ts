@@ -3,6 +3,7 @@ import type { Checked } from "../contracts/validate.ts";
 import type { BusEvent } from "../protocol/event.ts";
 import type { EventStore } from "../store/store.ts";
 import { Gaps } from "./gaps.ts";
+import { WaitingEvents } from "./waiting-events.ts";
 
 export interface SubscribeOptions {
   /** Most events that wait for a slow reader; 1 to 1 000 000, default 10 000. What is dropped is counted in a later one's `missed`. */
@@ -44,16 +45,18 @@ export interface SubscribeParts<T> {
   options?: SubscribeOptions | undefined;
   /** Parses what arrives; what does not fit is told to `unfit` and counted as missed. */
   parse: (payload: unknown) => Checked<T> | Promise<Checked<T>>;
+  /** Most bytes of payloads that wait, about; one event waits in any case. Default: no bound but the number of events. */
+  maxBytes?: number | undefined;
   unfit?: (event: BusEvent, issues: Extract<Checked<T>, { ok: false }>["issues"]) => void;
 }
 
 export function subscribe<T>(parts: SubscribeParts<T>): Subscription<T> {
-  const { store, pattern, signal, parse, unfit } = parts;
+  const { store, pattern, signal, parse, unfit, maxBytes } = parts;
   const { buffer, whenFull } = {
     ...DEFAULTS,
     ...checkOptions<Required<SubscribeOptions>>(`subscription to "${pattern}"`, parts.options, RULES),
   };
-  const waiting: BusEvent[] = [];
+  const waiting = new WaitingEvents({ buffer, maxBytes, whenFull });
   /** All calls of `next` that wait; each looks again by itself. */
   const asleep: (() => void)[] = [];
   const wake = () => {
@@ -61,12 +64,7 @@ export function subscribe<T>(parts: SubscribeParts<T>): Subscription<T> {
   };
   const state: { closed: boolean; failure?: { error: unknown } } = { closed: false };
   const inner = store.subscribe({ pattern }, (event) => {
-    if (waiting.length >= buffer) {
-      if (whenFull === "drop-newest") return;
-      waiting.shift();
-    }
-    waiting.push(event);
-    wake();
+    if (waiting.add(event)) wake();
   });
   // Baselines and events come on different ways; events wait until the baselines are known.
   const gaps = inner.baselines.then((baselines) => new Gaps(baselines));

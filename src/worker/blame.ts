@@ -29,7 +29,8 @@ export function blame(end: HostEnd, slots: readonly SlotRef[], accused: readonly
   const present = new Set(slots.map((slot) => slot.slotId));
   const begun = end.exit.flight.tasks.map(({ slotId }) => slotId).filter((slotId) => present.has(slotId));
   const cause = causeOf(end);
-  const isKnown = killedFor === "would-not-stop" || killedFor === "task-timeout";
+  const isKnown =
+    killedFor === "would-not-stop" || killedFor === "task-timeout" || killedFor === "store-lost";
   const slot = isKnown ? null : causingSlot(end, begun);
   const guilty = isKnown ? accused : slot !== null && present.has(slot) ? [slot] : [];
   return { ...cause, guilty, tasksBear: guilty.length === 0 && begun.length > 0 };
@@ -54,6 +55,13 @@ function causeOf({ exit, killedFor, lastWords }: HostEnd): Pick<Blame, "cause" |
     return {
       cause: "task-timeout",
       error: "its task did not end after its timeout, and its process was killed",
+    };
+  }
+  if (killedFor === "store-lost") {
+    return {
+      cause: "store-lost",
+      error:
+        "the store was away for as long as its lease lasted, and it had not ended by then; its process was killed",
     };
   }
   if (killedFor === "loop-blocked") {

@@ -1,8 +1,10 @@
 import { monotonicMs } from "../internal/timers.ts";
 import type { Program, ProgramAutomation } from "../protocol/program.ts";
+import type { WorkerPartition } from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
 import { HeldLeases } from "./held-leases.ts";
 import type { Membership } from "./membership.ts";
+import { type PartitionState, partitionState, StoreAbsence } from "./partition.ts";
 import { type SlotLimits, Slots } from "./slots.ts";
 import type { WorkerTimings } from "./timings.ts";
 import { planFor, type Plan } from "./wanted.ts";
@@ -16,6 +18,9 @@ export class Books {
   readonly slots: Slots;
   readonly member: Membership;
   readonly timings: WorkerTimings;
+  readonly partition: WorkerPartition;
+  /** Written by the store side, and by the host side where this process stood still. */
+  readonly absence = new StoreAbsence(monotonicMs());
   /** Recycles by limit, per automation or slot. Written by the host side. */
   readonly epochs = new Map<string, number>();
   program: Program;
@@ -25,9 +30,15 @@ export class Books {
   /** Store time minus own monotonic time, from the last beat. */
   storeOffset = Date.now() - monotonicMs();
 
-  constructor(parts: { program: Program; member: Membership; timings: WorkerTimings }) {
+  constructor(parts: {
+    program: Program;
+    member: Membership;
+    timings: WorkerTimings;
+    partition: WorkerPartition;
+  }) {
     this.program = parts.program;
     this.member = parts.member;
+    this.partition = parts.partition;
     this.timings = parts.timings;
     this.slots = new Slots(parts.timings, (at) => at + this.storeOffset);
   }
@@ -43,9 +54,15 @@ export class Books {
       program: this.program,
       held: this.leases.all(),
       draining: this.member.draining,
+      labels: this.member.labels,
       epochs: this.epochs,
       circuitOpen: (slot, code) => this.slots.circuitOpen(slot, code, now),
     });
+  }
+
+  /** What follows from how long the store has been away. */
+  partitioned(now: number): PartitionState {
+    return partitionState(this.partition, { ...this.absence.at(now), leaseMs: this.timings.leaseMs });
   }
 
   automation(name: string): ProgramAutomation | undefined {

@@ -8,7 +8,7 @@ import { LOG_LEVELS } from "../internal/log.ts";
 import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
-import { flightMarks, markedLease, markExit } from "./flight-mark.ts";
+import { flightMarks, markedLease, markExit, markedKept } from "./flight-mark.ts";
 
 /** Exit codes of a child; the supervisor reads the message, these are for people who look at processes. */
 const UNFIT = 78;
@@ -56,14 +56,17 @@ process.on("message", (message: HostInit | ToHost) => {
 async function begin(init: HostInit): Promise<void> {
   lowest = LOG_LEVELS.indexOf(init.logLevel);
   try {
-    const [store, module] = await Promise.all([
-      openStore(init.storeUrl, {
-        namespace: init.namespace,
-        log: (level, message, fields) =>
-          say({ type: "log", level, message, fields: { automation: init.automation, ...fields } }),
-      }),
-      import(pathToFileURL(init.module).href) as Promise<unknown>,
-    ]);
+    const store = await openStore(init.storeUrl, {
+      namespace: init.namespace,
+      token: init.storeToken,
+      // What the supervisor answers when its own deadline (5 s) has passed tells more than no answer: whether the call was sent.
+      ...(init.storeToken === undefined ? {} : { deadlineSeconds: 6 }),
+      log: (level, message, fields) =>
+        say({ type: "log", level, message, fields: { automation: init.automation, ...fields } }),
+    });
+    // For what is loaded from here on, which is the user's: reading the maps of all before it would take a tenth of a second.
+    process.setSourceMapsEnabled(true);
+    const module: unknown = await import(pathToFileURL(init.module).href);
     const automation = findAutomation(module, init.automation, init.module);
     const onClosed = () => void store.close().finally(() => process.exit(0));
     host = new SlotHost({
@@ -76,6 +79,7 @@ async function begin(init: HostInit): Promise<void> {
       onClosed,
       marks: flightMarks,
       leasedUntil: markedLease,
+      keptUntil: markedKept,
     });
     say({ type: "ready" });
     for (const message of early.splice(0)) host.hear(message);

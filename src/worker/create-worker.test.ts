@@ -18,8 +18,8 @@ it.each<[what: string, given: unknown, says: string]>([
   ["an unknown option", { ...good, capcity: 3 }, 'unknown option "capcity"; did you mean "capacity"?'],
   ["a capacity below zero", { ...good, capacity: -5 }, "createWorker: capacity must be at least 1, got -5"],
   ["half a slot", { ...good, capacity: 0.5 }, "createWorker: capacity must be a whole number, got 0.5"],
-  ["labels that are no texts", { ...good, labels: { gpu: true } }, "createWorker: labels must be an object"],
-  ["a list of labels", { ...good, labels: ["gpu"] }, "createWorker: labels must be an object of texts"],
+  ["labels that are no values", { ...good, labels: { gpu: {} } }, "createWorker: labels.gpu must be a text"],
+  ["a list of labels", { ...good, labels: ["gpu"] }, "createWorker: labels must be an object, for example"],
   ["half a log", { ...good, log: { info() {} } }, "createWorker: log must be an object with the functions"],
   ["one automation", { ...good, automations: pinger }, "createWorker: automations must be an array"],
   ["no definition", { ...good, automations: [{ name: "x" }] }, "createWorker: automations must be an array"],
@@ -68,7 +68,7 @@ it("starts with options that fit, and drains", async () => {
   const worker = await createWorker({
     ...good,
     capacity: 2,
-    labels: { region: "eu" },
+    labels: { region: "eu", gpu: true },
     deploy: { "url-pinger": { slots: 1, config: { url: "http://localhost" } } },
   });
   expect(await worker.drain()).toEqual({ forced: false });

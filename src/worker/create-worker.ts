@@ -1,20 +1,33 @@
 import { isAutomation, type Automation } from "../automation/definition.ts";
 import { manifestOf } from "../automation/manifest.ts";
+import { checkLabels } from "../contracts/labels.ts";
 import { checkName, checkNamespace } from "../contracts/name.ts";
 import { checkOptions, integer, logger, refuse, text, type OptionRules } from "../contracts/options.ts";
+import type { Schema } from "../contracts/schema/standard.ts";
 import { check, payloadError } from "../contracts/validate.ts";
 import { checkDeploy } from "../control/deploy-entries.ts";
-import { FleetError } from "../errors.ts";
+import { FleetError, messageOf } from "../errors.ts";
 import { nearest } from "../internal/suggest.ts";
 import { SILENT, type Log } from "../internal/log.ts";
+import { effectiveConfig } from "../protocol/config.ts";
+import { withoutReferences } from "../protocol/config-reference.ts";
 import type { DeployEntry } from "../protocol/program.ts";
 import { openStore } from "../store/open.ts";
+import {
+  LEAVE_SECONDS,
+  partitionOf,
+  type PartitionOptions,
+  partitionPolicy,
+  partitionSeconds,
+} from "./partition.ts";
 import { workerTimings, type WorkerTimings } from "./timings.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
-export interface CreateWorkerOptions {
+export interface CreateWorkerOptions extends PartitionOptions {
   /** Address of the store. */
   store: string;
+  /** The master's token, where the store is a master's (`http://…`, `https://…`). */
+  token?: string;
   namespace?: string;
   /** Definitions; they run inline, in this process. */
   automations: readonly { readonly kind: string; readonly name: string }[];
@@ -23,15 +36,20 @@ export interface CreateWorkerOptions {
   id?: string;
   /** Most slots at once; default 100. */
   capacity?: number;
-  labels?: Record<string, string>;
+  /** Of this worker; values are compared as text. */
+  labels?: Readonly<Record<string, string | number | boolean>>;
   log?: Log;
   timings?: Partial<WorkerTimings>;
 }
 
-type Options = Omit<CreateWorkerOptions, "automations"> & { automations: ReadonlyMap<string, Automation> };
+type Options = Omit<CreateWorkerOptions, "automations" | "labels"> & {
+  automations: ReadonlyMap<string, Automation>;
+  labels?: Record<string, string>;
+};
 
 const RULES: OptionRules<Options> = {
   store: text({ max: 4096 }),
+  token: text({ max: 4096 }),
   namespace: checkNamespace,
   automations: checkAutomations,
   deploy: checkDeploy,
@@ -39,6 +57,8 @@ const RULES: OptionRules<Options> = {
   capacity: integer({ min: 1, max: 100_000 }),
   labels: checkLabels,
   log: logger,
+  partition: partitionPolicy,
+  partitionSeconds,
   timings: (value, where) => {
     workerTimings(value as Partial<WorkerTimings>, where);
     return value as Partial<WorkerTimings>;
@@ -47,7 +67,9 @@ const RULES: OptionRules<Options> = {
 
 /**
  * Runs a worker inside this process, for tests and for embedding: user code shares the process, so nothing isolates it. For
- * production use the command `fleet worker`, which gives each automation a process of its own.
+ * production use the command `fleet worker`, which gives each automation a process of its own. Asked to drain by command line or API, it
+ * does so and closes its store; `asked` tells. So it does with `partition: "exit"` where the store is lost; `lost` tells, and what becomes of the
+ * program is the program's affair.
  *
  * Throws `FLEET_OPTION_INVALID`, `FLEET_NAME_INVALID` or `FLEET_DEFINITION_INVALID` before it connects, and what `openFleet` does.
  */
@@ -64,8 +86,10 @@ export async function createWorker(options: CreateWorkerOptions): Promise<Worker
       "FLEET_OPTION_INVALID",
       "createWorker: automations is missing; list the definitions that it runs",
     );
+  partitionOf(given, workerTimings(given.timings));
   await checkAgainst(inline, deploy);
   const store = await openStore(url, {
+    token: given.token,
     namespace: given.namespace,
     log: (level, message, fields) => log[level](message, fields),
   });
@@ -93,9 +117,23 @@ export async function createWorker(options: CreateWorkerOptions): Promise<Worker
       }
     };
     const drain: Worker["drain"] = (how) => (over ??= drainAndClose(how));
+    void worker.asked.then((request) => {
+      log.info(`asked to drain by ${request.by}`);
+      return drain(request).catch((error: unknown) =>
+        log.warn("the drain that was asked for failed", { error: messageOf(error) }),
+      );
+    });
+    void worker.lost.then(({ afterSeconds }) => {
+      log.error(`the store has been away for ${afterSeconds} s: this worker leaves`);
+      return drain({ deadlineSeconds: LEAVE_SECONDS }).catch((error: unknown) =>
+        log.warn("leaving without the store failed", { error: messageOf(error) }),
+      );
+    });
     return {
       id: worker.id,
       pids: [],
+      asked: worker.asked,
+      lost: worker.lost,
       replace: (program) => worker.replace(program),
       drain,
       [Symbol.asyncDispose]: async () => void (await drain()),
@@ -122,23 +160,12 @@ function checkAutomations(value: unknown, where: string): ReadonlyMap<string, Au
   return inline;
 }
 
-function checkLabels(value: unknown, where: string): Record<string, string> {
-  const fits =
-    typeof value === "object" &&
-    value !== null &&
-    !Array.isArray(value) &&
-    Object.values(value).every((label) => typeof label === "string");
-  return fits
-    ? (value as Record<string, string>)
-    : refuse(where, 'an object of texts, for example { region: "eu" }', value);
-}
-
 /** What is to be deployed must be there, and each config must fit: nobody else would say so before its slots are blocked. */
 async function checkAgainst(
   automations: ReadonlyMap<string, Automation>,
   deploy: Readonly<Record<string, DeployEntry>>,
 ): Promise<void> {
-  for (const [name, { config }] of Object.entries(deploy)) {
+  for (const [name, entry] of Object.entries(deploy)) {
     const automation = automations.get(name);
     if (automation === undefined) {
       const near = nearest(name, automations.keys());
@@ -150,10 +177,20 @@ async function checkAgainst(
       );
     }
     const schema = automation.options.config;
-    if (config === undefined || schema === undefined) continue;
-    const checked = await check(schema, config);
-    if (checked.ok) continue;
-    const { message, issues } = payloadError(`createWorker: deploy: ${name}: config`, checked.issues);
-    throw new FleetError("FLEET_OPTION_INVALID", message, { issues });
+    if (schema === undefined) continue;
+    const { config = {}, overrides = [] } = entry;
+    if (entry.config !== undefined) await checkFits(schema, config, `${name}: config`);
+    for (const [at, { labels }] of overrides.entries()) {
+      const effective = effectiveConfig({ slots: 0, config, overrides }, { labels });
+      await checkFits(schema, effective, `${name}: config with overrides[${at}]`);
+    }
   }
+}
+
+async function checkFits(schema: Schema, config: unknown, where: string): Promise<void> {
+  const checked = await check(schema, config);
+  const found = checked.ok ? [] : withoutReferences(checked.issues, config);
+  if (found.length === 0) return;
+  const { message, issues } = payloadError(`createWorker: deploy: ${where}`, found);
+  throw new FleetError("FLEET_OPTION_INVALID", message, { issues });
 }

@@ -7,6 +7,7 @@ const FROM = {
   API_KEY: "k",
   OTHER: "o",
   FLEET_STORE: "redis://:p@h",
+  FLEET_WORKER_STORE: "redis://:p@h",
   FLEET_TOKEN: "t",
   FLEET_MASTER: "m",
 };

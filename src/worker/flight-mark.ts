@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunMarks } from "../automation/slot-host.ts";
 import { uuidv7 } from "../internal/uuid.ts";
+import type { ToHost } from "../protocol/host.ts";
+import { readKept, writeKept } from "./lease-marks.ts";
 import { readTasks, type TaskMark, writeTask } from "./task-marks.ts";
 
 /** Descriptor under which a child finds its mark. */
@@ -40,6 +42,7 @@ export const NOTHING: Flight = { lastSlot: null, endedBy: null, tasks: [] };
  * - What each slot of a batch automation runs (`task-marks.ts`).
  * - Until when the lease behind each of its runs surely holds. The supervisor writes it; a child that was busy or frozen for longer than
  *   a lease knows by it, before any message is heard, whether they may go on.
+ * - The same for the leases on items and locks that it wants to be kept (`lease-marks.ts`).
  *
  * The file has no name any more by the time the child starts; it goes with its descriptors.
  */
@@ -73,18 +76,33 @@ export class FlightMark {
     return { lastSlot: last.slotId, endedBy, tasks };
   }
 
-  /** Until when (machine-wide monotonic milliseconds) the leases behind the child's runs surely hold, by slot id. */
-  leases(until: Readonly<Record<number, number>>): void {
-    if (!this.#open) return;
-    const bytes = Buffer.alloc(LEASE_BYTES);
-    for (const [slotId, time] of Object.entries(until)) {
-      bytes.writeDoubleLE(time);
+  /**
+   * Until when (machine-wide monotonic milliseconds) the leases behind the child's runs surely hold, by slot id. False where there was no
+   * room: then the child must hear it by message.
+   */
+  leases(until: Readonly<Record<number, number>>): boolean {
+    if (!this.#open) return false;
+    // Slots side by side go in one write.
+    const ids = Object.keys(until).map(Number);
+    for (let from = 0, to = 0; from < ids.length; from = to) {
+      const first = ids[from] as number;
+      while (to < ids.length && ids[to] === first + to - from) to += 1;
+      const bytes = Buffer.alloc((to - from) * LEASE_BYTES);
+      for (let at = from; at < to; at++)
+        bytes.writeDoubleLE(until[ids[at] as number] as number, (at - from) * LEASE_BYTES);
       try {
-        writeSync(this.fd, bytes, 0, LEASE_BYTES, leaseAt(Number(slotId)));
+        writeSync(this.fd, bytes, 0, bytes.length, leaseAt(first));
       } catch {
-        // No room: the child hears it by message all the same, only not as soon.
+        return false;
       }
     }
+    return true;
+  }
+
+  /** Until when the leases that the child wants to be kept surely hold. */
+  kept(leases: Extract<ToHost, { type: "kept" }>["leases"]): void {
+    if (!this.#open) return;
+    for (const { place, number, until } of leases) writeKept(this.fd, place, number, until ?? 0);
   }
 
   close(): void {
@@ -126,6 +144,11 @@ export const flightMarks: RunMarks = {
 export function markExit(slotId: number): void {
   head.writeUInt32LE(1, ENDED_AT);
   flightMarks.slot(slotId);
+}
+
+/** In a child: until when this lease on an item or lock surely holds, as its supervisor knows it by now; 0 where nothing is known. */
+export function markedKept(place: number, number: number): number {
+  return readKept(MARK_FD, place, number);
 }
 
 /** In a child: until when the lease behind this slot's run surely holds, as its supervisor knows it by now. */

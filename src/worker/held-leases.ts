@@ -7,6 +7,8 @@ import type { HeldLease } from "../store/store.ts";
  */
 export class HeldLeases {
   readonly #leases = new Map<string, HeldLease & { sureUntil: number }>();
+  /** When the last of them ended because nothing was heard of the store. */
+  #outlived: number | undefined;
 
   all(): HeldLease[] {
     return [...this.#leases.values()].map(({ automation, slotId, token }) => ({ automation, slotId, token }));
@@ -28,6 +30,7 @@ export class HeldLeases {
 
   granted(leases: readonly HeldLease[], sureUntil: number): void {
     for (const lease of leases) this.#leases.set(slotKey(lease), { ...lease, sureUntil });
+    if (leases.length > 0) this.#outlived = undefined;
   }
 
   renewed(leases: readonly HeldLease[], lost: readonly HeldLease[], sureUntil: number): void {
@@ -40,6 +43,21 @@ export class HeldLeases {
     }
   }
 
+  /**
+   * Whether all that were held end within `aheadMs`, or have ended at most `sinceMs` ago: nothing was heard of the store for as long as
+   * they last.
+   */
+  areOver(now: number, { aheadMs, sinceMs }: { aheadMs: number; sinceMs: number }): boolean {
+    if (this.#leases.size === 0) return this.#outlived !== undefined && now <= this.#outlived + sinceMs;
+    return [...this.#leases.values()].every(({ sureUntil }) => sureUntil <= now + aheadMs);
+  }
+
+  /** Whether one that is held ends by then. */
+  someEndBy(time: number): boolean {
+    for (const { sureUntil } of this.#leases.values()) if (sureUntil <= time) return true;
+    return false;
+  }
+
   /** Lets go of those that are not sure any more, and answers whether there were any. */
   dropUnsure(now: number): boolean {
     let dropped = false;
@@ -48,6 +66,7 @@ export class HeldLeases {
       this.#leases.delete(key);
       dropped = true;
     }
+    if (dropped && this.#leases.size === 0) this.#outlived = now;
     return dropped;
   }
 

@@ -38,6 +38,7 @@ const lease = (slotId: number, token: string): HeldLease => ({ automation: "a", 
 /** A worker with two slots on one host that does as it is told; the store side is the test. */
 function worker() {
   const told: ToHost[] = [];
+  let stirred = 0;
   let hear: (message: FromHost) => void = () => undefined;
   const runtime: Runtime = {
     start: (_, onMessage) => {
@@ -60,7 +61,12 @@ function worker() {
     ttlMs: LEASE_MS,
     log: SILENT,
   });
-  const books = new Books({ program, member, timings: workerTimings({ leaseMs: LEASE_MS }) });
+  const books = new Books({
+    program,
+    member,
+    timings: workerTimings({ leaseMs: LEASE_MS }),
+    partition: { policy: "finish", afterSeconds: null },
+  });
   books.view = {
     now: 0,
     revision: 1,
@@ -78,6 +84,7 @@ function worker() {
     assignments: { a: { 0: "w", 1: "w" } },
     leases: [],
     leader: "w",
+    damaged: [],
   };
   const side = new HostSide({
     books,
@@ -85,8 +92,13 @@ function worker() {
     turns: { mayMove: () => new Set(), ask: () => undefined, end: () => undefined },
     log: SILENT,
     started: () => undefined,
+    rejected: () => undefined,
     lost: () => undefined,
+    holds: () => undefined,
+    judged: () => undefined,
+    gone: () => undefined,
     ended: () => undefined,
+    stirred: () => void (stirred += 1),
   });
   const claimed = (...leases: HeldLease[]) => {
     books.leases.granted(leases, monotonicMs() + LEASE_MS);
@@ -103,6 +115,7 @@ function worker() {
     claimed,
     lost,
     hear: (message: FromHost) => hear(message),
+    stirred: () => stirred,
     /** What the host was told since the last look. */
     told: () => told.splice(0).filter(({ type }) => type !== "slot-count"),
   };
@@ -122,6 +135,16 @@ const sure = (message: ToHost | undefined, slotId: number) =>
   message?.type === "leases" ? (message.until[slotId] ?? Number.NaN) - machineMs() : Number.NaN;
 
 describe("HostSide", () => {
+  it("starts no run by a lease that has ended: whoever ends it at that moment is not told to begin again, and again", () => {
+    const { books, hear, told } = running();
+    books.leases.renewed([lease(0, "1")], [], monotonicMs() - 1);
+    hear({ type: "ended", slotId: 0, outcome: "stopped", error: null });
+    expect(told().filter(({ type }) => type === "run")).toEqual([]);
+    // The other one's lease holds.
+    hear({ type: "ended", slotId: 1, outcome: "stopped", error: null });
+    expect(told().filter(({ type }) => type === "run")).toEqual([expect.objectContaining({ slotId: 1 })]);
+  });
+
   it("tells a host how long each lease surely holds before it tells it to run the slot, and again when it was renewed", () => {
     const { before, books, side, told } = running();
     expect(before.map(({ type }) => type)).toEqual(["leases", "run", "leases", "run"]);
@@ -135,6 +158,24 @@ describe("HostSide", () => {
     expect(more).toEqual([]);
     expect(sure(renewed, 0)).toBeNaN();
     expect(sure(renewed, 1)).toBeGreaterThan(2 * LEASE_MS - 1000);
+  });
+
+  it("is calm while all runs, and says when it is so no longer", () => {
+    const { side, lost, hear, stirred } = running();
+    side.guard();
+    expect([side.calm, stirred()]).toEqual([true, 0]);
+    lost(lease(0, "1"));
+    expect([side.calm, stirred()]).toEqual([false, 1]);
+    hear({ type: "ended", slotId: 0, outcome: "stopped", error: null });
+    expect(side.calm).toBe(false);
+  });
+
+  it("acts at once on a lease that has ended, however calm it was", () => {
+    const { side, books, told } = running();
+    side.guard();
+    books.leases.renewed([lease(1, "1")], [], monotonicMs());
+    side.guard();
+    expect(told()).toContainEqual({ type: "stop", slotId: 1, reason: "lease-lost" });
   });
 
   it("takes a newer lease of a slot as no leave for the run that was started under an older one", () => {

@@ -1,21 +1,25 @@
 import { Throttle, type Log } from "../internal/log.ts";
 import { machineMs, monotonicMs } from "../internal/timers.ts";
 import type { SlotHealth } from "../protocol/health.ts";
-import type { FromHost } from "../protocol/host.ts";
-import { slotKey, type SlotRef } from "../protocol/spec.ts";
-import type { SlotStatus } from "../protocol/status.ts";
+import type { FromHost, LeaseMessage, ToHost } from "../protocol/host.ts";
+import { recyclesOf, slotKey, type SlotRef } from "../protocol/spec.ts";
+import type { RejectedConfig, SlotStatus } from "../protocol/status.ts";
+import type { VerdictAnswer } from "../protocol/verdict.ts";
 import { blame } from "./blame.ts";
 import type { Books } from "./books.ts";
-import { Hosts, type HostEnd, type TaskHost } from "./hosts.ts";
+import { Hosts, type HostEnd, type LeaseHost, type TaskHost } from "./hosts.ts";
 import { lostTasks, type LostTasks } from "./lost-tasks.ts";
-import { reconcile, type Action } from "./reconcile.ts";
+import { hostKeyOf, reconcile, type Action, type WantedSlot } from "./reconcile.ts";
 import type { Runtime } from "./runtime.ts";
+import type { ConfigMessage } from "./slot-config.ts";
 import type { SlotEnd } from "./slots.ts";
 import type { Turns } from "./turns.ts";
-import { epochKeyOf, possibleHosts, recyclesOf } from "./wanted.ts";
+import { epochKeyOf, possibleHosts } from "./wanted.ts";
 
-/** The guard acts ten times a second; a gap of so long means that this process did not run. */
+/** The guard looks twice a second at least; a gap of so long means that this process did not run. */
 const FROZEN_MS = 1000;
+/** While all is calm it is compared anew only so often; with each beat the store side has it compared as well. */
+const SOON_ENOUGH_MS = 400;
 
 export interface HostSideParts {
   books: Books;
@@ -23,10 +27,20 @@ export interface HostSideParts {
   turns: Pick<Turns, "mayMove" | "ask" | "end">;
   log: Log;
   started: (slot: SlotRef) => void;
+  /** A run has refused a config and goes on with the one that it has; said once for each config. */
+  rejected: (slot: SlotRef, config: RejectedConfig) => void;
   /** A host that claims tasks has ended, with what it held. */
   lost: (tasks: LostTasks) => void;
+  /** A host said something of the leases that it holds on items and locks. */
+  holds: (host: LeaseHost, message: LeaseMessage) => void;
+  /** A host has judged payloads. */
+  judged: (answer: VerdictAnswer) => void;
+  /** A host has ended; `orderly`: when it was told to. */
+  gone: (holder: string, orderly: boolean) => void;
   /** A run has ended; `health` is given where it needed healing. */
   ended: (slot: SlotRef, end: SlotEnd, health: SlotHealth | undefined) => void;
+  /** It is calm no longer: see `calm`. */
+  stirred: () => void;
 }
 
 /**
@@ -44,7 +58,9 @@ export class HostSide {
   #idleSince = new Map<string, number>();
   readonly #storeLost = new Throttle(10_000);
   #settled: (() => void)[] = [];
-  #actedAt = monotonicMs();
+  #lookedAt = monotonicMs();
+  #actedAt = 0;
+  #calm = false;
 
   constructor(parts: HostSideParts) {
     this.#parts = parts;
@@ -64,6 +80,11 @@ export class HostSide {
     return this.#hosts.size;
   }
 
+  /** All runs as it should: until something is heard, only a limit or the end of a lease can change that. */
+  get calm(): boolean {
+    return this.#calm;
+  }
+
   statuses(): SlotStatus[] {
     return this.#parts.books.slots.statuses((host) => {
       const about = this.#hosts.about(host);
@@ -71,39 +92,56 @@ export class HostSide {
     });
   }
 
-  /** Looks at leases, limits and progress, then acts. */
+  /** Looks at leases, limits and progress, then acts where that may be due. */
   guard(): void {
     const now = monotonicMs();
-    this.#parts.books.leases.dropUnsure(now);
-    for (const key of this.#hosts.due(now)) this.#nextEpoch(key);
-    for (const { key, flight } of this.#hosts.silent(now))
-      this.#parts.books.slots.silent(key, flight, now, machineMs() - now);
-    this.act();
+    this.#forgiveGap(now);
+    const dropped = this.#parts.books.leases.dropUnsure(now);
+    const due = this.#hosts.due(now);
+    for (const key of due) this.#nextEpoch(key);
+    const silent = this.#hosts.silent(now);
+    for (const { key, flight } of silent) this.#parts.books.slots.silent(key, flight, now, machineMs() - now);
+    const { stops } = this.#parts.books.partitioned(now);
+    const stirred = !this.#calm || stops || dropped || due.length > 0 || silent.length > 0;
+    if (stirred || now - this.#actedAt >= SOON_ENOUGH_MS) this.act();
   }
 
   act(): void {
     const { books } = this.#parts;
     const now = monotonicMs();
     this.#forgiveGap(now);
-    const { wanted, unwanted, awaited } = books.plan();
+    this.#actedAt = now;
+    // A host ends runs by itself at the very moment their leases end: by one that is over nothing may be started again.
+    books.leases.dropUnsure(now);
+    const { stops, kills } = books.partitioned(now);
+    const { unwanted, awaited, ...plan } = books.plan();
+    // Their processes stay, for when the store is back.
+    for (const slot of stops ? plan.wanted : []) awaited.add(hostKeyOf(slot));
+    const wanted: readonly WantedSlot[] = stops ? [] : plan.wanted;
     for (const key of this.#lingering(now)) awaited.add(key);
+    const wantedHosts = new Set(wanted.map((slot) => hostKeyOf(slot)));
+    this.#hosts.forgetFailures((key) => wantedHosts.has(key) || awaited.has(key));
+    books.slots.agree(wanted);
     const { draining } = books.member;
     const slots = books.slots.actual(now, (automation) => books.limits(automation));
     for (const slot of slots) {
-      if (!books.leases.has(slot)) unwanted.set(slotKey(slot), draining ? "drain" : "lease-lost");
+      if (stops) unwanted.set(slotKey(slot), "lease-lost");
+      else if (!books.leases.has(slot)) unwanted.set(slotKey(slot), draining ? "drain" : "lease-lost");
     }
+    const hosts = this.#hosts.actual(now);
     const actions = reconcile(
       {
         // A slot whose health is not known yet waits for it.
         wanted: wanted.filter((slot) => books.slots.knows(slot)),
         slots,
-        hosts: this.#hosts.actual(now),
+        hosts,
         unwanted,
         awaited,
         hostRetryAt: this.#hosts.retryAt(),
         mayMove: this.#parts.turns.mayMove(now),
         // A drain has a deadline of its own.
         stopGraceMs: draining ? Number.POSITIVE_INFINITY : books.timings.stopGraceMs,
+        storeGone: kills,
       },
       now,
     );
@@ -114,13 +152,26 @@ export class HostSide {
     for (const { key } of this.#hosts.actual(now)) this.#tellLeases(key, now);
     if (books.slots.busy() === 0 && this.#hosts.size === 0)
       for (const resolve of this.#settled.splice(0)) resolve();
+    this.#calmBy(
+      !draining &&
+        actions.length === 0 &&
+        hosts.every(({ state }) => state === "ready") &&
+        slots.every(({ state, starting, offer }) => state === "running" && !starting && offer === null),
+    );
+  }
+
+  #calmBy(calm: boolean): void {
+    const stirred = this.#calm && !calm;
+    this.#calm = calm;
+    if (stirred) this.#parts.stirred();
   }
 
   /** While this process itself stood still it heard nothing of anybody: that time counts against no host and no slot. */
   #forgiveGap(now: number): void {
-    const gap = now - this.#actedAt;
-    this.#actedAt = now;
+    const gap = now - this.#lookedAt;
+    this.#lookedAt = now;
     if (gap < FROZEN_MS) return;
+    this.#parts.books.absence.forgive(gap);
     this.#hosts.forgive(gap);
     this.#parts.books.slots.forgive(gap);
   }
@@ -141,6 +192,11 @@ export class HostSide {
   /** The hosts that claim tasks. */
   takers(): readonly TaskHost[] {
     return this.#hosts.takers();
+  }
+
+  /** A process that runs slots of this automation and whose loop turns: the one that was started last. */
+  listener(automation: string): { tell(message: ToHost): void } | undefined {
+    return this.#hosts.listener(automation);
   }
 
   killAll(): void {
@@ -198,21 +254,18 @@ export class HostSide {
         );
         return this.#hosts.kill(action.host, action.cause);
       case "run": {
-        const { slotId, token, slotCount, config, configKey } = action.slot;
-        const desired = books.view?.desired[action.slot.automation];
-        books.slots.run(
-          action.slot,
-          desired === undefined ? 0 : recyclesOf(desired, slotId),
-          action.host,
-          now,
-        );
+        const slot = books.slots.startOf(action.slot);
+        const { slotId, token, slotCount, config, configKey } = slot;
+        const desired = books.view?.desired[slot.automation];
+        books.slots.run(slot, desired === undefined ? 0 : recyclesOf(desired, slotId), action.host, now);
         this.#tellLeases(action.host, now);
         return this.#hosts.tell(action.host, { type: "run", slotId, token, slotCount, config, configKey });
       }
-      case "reconfigure": {
+      case "offer-config": {
         const { slotId, config, configKey, generation } = action.slot;
-        books.slots.configApplied(action.slot, configKey, generation);
-        return this.#hosts.tell(action.host, { type: "config", slotId, config, configKey });
+        const { live } = action;
+        books.slots.configOffered(action.slot, action.host, now);
+        return this.#hosts.tell(action.host, { type: "config", slotId, config, configKey, generation, live });
       }
       case "ask-turn":
         return this.#parts.turns.ask(action.automation, now);
@@ -255,6 +308,15 @@ export class HostSide {
     switch (message.type) {
       case "log":
         return log[message.level](message.message, message.fields);
+      case "uses":
+      case "keep":
+      case "let-go": {
+        const holder = this.#hosts.holderOf(host);
+        if (holder !== undefined) this.#parts.holds(holder, message);
+        return;
+      }
+      case "verdicts":
+        return this.#parts.judged(message);
       case "activity":
         for (const activity of message.slots) {
           this.#hosts.turned(host, books.slots.active(at(activity.slotId), activity, now, machineMs() - now));
@@ -284,17 +346,33 @@ export class HostSide {
       case "unfit":
         log.error(`"${automation}" cannot be started`, { error: message.error });
         break;
+      case "config-applied":
+      case "config-fits":
+      case "config-rejected":
+        this.#onConfig(at(message.slotId), message, { host, now });
+        break;
       case "ready":
       case "fatal":
-      case "config-applied":
         break;
     }
     this.act();
   }
 
+  #onConfig(slot: SlotRef, message: ConfigMessage, from: { host: string; now: number }): void {
+    const { books, log, rejected } = this.#parts;
+    if (!books.slots.configAnswered(slot, message, from) || message.type !== "config-rejected") return;
+    const { generation, reason } = message;
+    log.error(`${slotKey(slot)} has refused a config; its run goes on with the one that it has`, {
+      generation,
+      reason,
+    });
+    rejected(slot, { generation, reason });
+  }
+
   #onHostEnd(end: HostEnd): void {
     const { books, log } = this.#parts;
     const slots = books.slots.on(end.key);
+    books.slots.hostEnded(end.key);
     const { cause, error, guilty, tasksBear } = blame(end, slots, this.#accused.get(end.key) ?? []);
     this.#accused.delete(end.key);
     this.#told.delete(end.key);
@@ -309,6 +387,7 @@ export class HostSide {
       stopReasonOf: (slotId) => books.slots.stopReasonOf({ automation: end.automation, slotId }),
     });
     if (lost !== undefined) this.#parts.lost(lost);
+    this.#parts.gone(end.holder, end.orderly);
     const { code: exitCode, signal } = end.exit;
     for (const slot of slots) {
       const collateral = guilty.length === 0 ? tasksBear : !guilty.includes(slot.slotId);

@@ -49,3 +49,24 @@ test("tasks are not handed to a host whose event loop stands still", () => {
   say({ type: "activity", slots: [], vitals: { memoryMb: 1, cpuPercent: 1, loopLagMs: 1 } });
   expect(takes()).toEqual([true]);
 });
+
+test("failed starts are remembered for as long as somebody wants that host", () => {
+  let exit: (code: number) => void = () => undefined;
+  const exited = (then: (end: { code: number; signal: null }) => void) =>
+    (exit = (code) => then({ code, signal: null }));
+  const runtime = {
+    start: (_: unknown, __: unknown, then: Parameters<typeof exited>[0]) => {
+      exited(then);
+      return { holder: "h", pid: 1, tell: () => undefined };
+    },
+  } as unknown as Runtime;
+  const nothing = () => undefined;
+  const hosts = new Hosts(runtime, { blockedMs: 30_000, startMs: 60_000 }, nothing, nothing);
+  for (const key of ["job@1", "job@2"]) {
+    hosts.start(key, { manifest: { name: "job", tasks: null } } as unknown as ProgramAutomation, () => 1000);
+    exit(1);
+  }
+  expect([...hosts.retryAt().keys()]).toEqual(["job@1", "job@2"]);
+  hosts.forgetFailures((key) => key === "job@2");
+  expect([...hosts.retryAt().keys()]).toEqual(["job@2"]);
+});

@@ -60,6 +60,13 @@ export interface TaskHost {
   tell(message: ToHost): void;
 }
 
+/** A host that holds leases on items and locks. */
+export interface LeaseHost {
+  /** Under which name it holds them; unique for ever. */
+  holder: string;
+  tell(message: ToHost): void;
+}
+
 export interface HostLimits {
   /** A ready host whose event loop has not turned for so long is killed. */
   blockedMs: number;
@@ -74,7 +81,7 @@ export class Hosts {
   readonly #hear: (key: string, message: FromHost) => void;
   readonly #ended: (end: HostEnd) => void;
   readonly #entries = new Map<string, Entry>();
-  readonly #failures = new Map<string, { count: number; retryAt: number; error: string }>();
+  readonly #failures = new Map<string, { count: number; retryAt: number }>();
 
   constructor(
     runtime: Runtime,
@@ -104,9 +111,9 @@ export class Hosts {
     return new Map([...this.#failures].map(([key, failure]) => [key, failure.retryAt]));
   }
 
-  /** Why no host of this key runs, if its last start failed. */
-  failureOf(key: string): string | undefined {
-    return this.#failures.get(key)?.error;
+  /** Forgets failed starts of hosts that nobody wants any more: their keys bear versions, of which there is no end. */
+  forgetFailures(isWanted: (key: string) => boolean): void {
+    for (const key of this.#failures.keys()) if (!isWanted(key)) this.#failures.delete(key);
   }
 
   pids(): number[] {
@@ -127,6 +134,12 @@ export class Hosts {
       .map(({ key, host }) => ({ key, flight: host.flight() }));
   }
 
+  /** Who a host is to those that keep its leases. */
+  holderOf(key: string): LeaseHost | undefined {
+    const host = this.#entries.get(key)?.host;
+    return host && { holder: host.holder, tell: (message) => host.tell(message) };
+  }
+
   /** Those that claim tasks. */
   takers(now = monotonicMs()): TaskHost[] {
     return [...this.#entries.values()].flatMap(({ key, tasks, host, heardAt, running }) =>
@@ -142,6 +155,14 @@ export class Hosts {
             },
           ],
     );
+  }
+
+  /** The one of this automation that was started last, of those that run slots and give signs of life. */
+  listener(automation: string, now = monotonicMs()): { tell(message: ToHost): void } | undefined {
+    const entry = [...this.#entries.values()].findLast(
+      (one) => one.automation === automation && one.running.size > 0 && now - one.heardAt <= SILENT_MS,
+    );
+    return entry && { tell: (message) => entry.host.tell(message) };
   }
 
   /** Keys of hosts that have reached a limit of their automation and are to be replaced. */
@@ -258,8 +279,7 @@ export class Hosts {
     const orderly = entry.state === "closing" && exit.code === 0;
     if (entry.state === "starting") {
       const count = (this.#failures.get(key)?.count ?? 0) + 1;
-      const error = lastWords?.error ?? killedFor ?? endingOf(exit);
-      this.#failures.set(key, { count, retryAt: now + backoffMs(count, RETRY), error });
+      this.#failures.set(key, { count, retryAt: now + backoffMs(count, RETRY) });
     }
     this.#ended({ key, automation, tasks, holder: host.holder, orderly, exit, lastWords, killedFor });
   }

@@ -2,8 +2,19 @@ import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Program } from "../protocol/program.ts";
-import type { SlotStatus, WorkerInfo } from "../protocol/status.ts";
+import type { DrainStatus, SlotStatus, WorkerInfo } from "../protocol/status.ts";
 import type { HeldLease, Store } from "../store/store.ts";
+
+/** What a worker says in its record of the automations that it can run. */
+export function knownOf({
+  automations,
+}: Pick<Program, "automations">): Pick<WorkerInfo, "automations" | "known"> {
+  const manifests = automations.map(({ manifest }) => manifest);
+  return {
+    automations: manifests.map(({ name }) => name),
+    known: Object.fromEntries(manifests.map(({ name, version, labels = {} }) => [name, { version, labels }])),
+  };
+}
 
 export interface Kept {
   /** Own time before the call: what it renewed holds at least a lease longer. */
@@ -44,6 +55,10 @@ export class Membership {
     return this.#info.incarnation;
   }
 
+  get labels(): Readonly<Record<string, string>> {
+    return this.#info.labels;
+  }
+
   get draining(): boolean {
     return this.#info.draining;
   }
@@ -59,13 +74,13 @@ export class Membership {
   }
 
   /** From now on it counts as draining here; `announce` tells the fleet. */
-  drain(): void {
-    this.#info = { ...this.#info, draining: true };
+  drain(drain: DrainStatus): void {
+    this.#info = { ...this.#info, draining: true, drain };
   }
 
   setProgram(program: Program): void {
     this.#program = program;
-    this.#info = { ...this.#info, automations: program.automations.map(({ manifest }) => manifest.name) };
+    this.#info = { ...this.#info, ...knownOf(program) };
   }
 
   /** Notes whether it can receive; answers whether that changed. */

@@ -2,14 +2,14 @@ import { fork, type ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../errors.ts";
+import { ownProgram } from "../internal/own-files.ts";
+import { OWN_SECRETS } from "../internal/own-secrets.ts";
 import type { FromHost, HostInit } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
 import { FlightMark, NOTHING } from "./flight-mark.ts";
 import { MARK, markOf, reap, startReaper } from "./reap.ts";
 import { holderOf, type Host, type HostExit, type Runtime } from "./runtime.ts";
 
-/** Fleet's own secrets: user code must not see them. The store's address reaches the child by IPC. */
-const OWN_SECRETS = new Set(["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"]);
 /** What a program needs to run at all, also where `env` lists names. */
 const ALWAYS = [
   "PATH",
@@ -32,7 +32,7 @@ const TAIL = 4000;
 /** How long the end of a child's standard error is waited for, after the child has ended. */
 const LAST_WORDS_MS = 200;
 
-const CHILD = fileURLToPath(new URL("./child-main.js", import.meta.url));
+const CHILD = fileURLToPath(ownProgram("worker/child-main.js"));
 
 /**
  * One child process per host. A child leads a process group of its own: the terminal's Ctrl-C reaches the supervisor alone, which then
@@ -57,7 +57,7 @@ export function processRuntime(
       }
       const child = fork(CHILD, [program.manifest.name], {
         detached: true,
-        execArgv: ["--enable-source-maps"],
+        execArgv: [],
         env: { ...environment(program, process.env), [MARK]: markOf(incarnation, number) },
         // Standard error passes through here: its end belongs to the record of a crash.
         stdio: ["ignore", "inherit", "pipe", "ipc", flight.fd],
@@ -100,7 +100,14 @@ export function processRuntime(
         holder: holderOf(incarnation, number),
         flight: () => flight.read(),
         tell: (message) => {
-          if (message.type === "leases") flight.leases(message.until);
+          // A child looks there before it takes a lease for ended: to be told of one that goes on would only wake it.
+          if (
+            message.type === "leases" &&
+            flight.leases(message.until) &&
+            !Object.values(message.until).includes(0)
+          )
+            return;
+          if (message.type === "kept") flight.kept(message.leases);
           send(message);
         },
         kill: () => {
@@ -137,7 +144,7 @@ export function environment(
 ): NodeJS.ProcessEnv {
   const allowed = program.env === undefined ? undefined : new Set([...ALWAYS, ...program.env]);
   return Object.fromEntries(
-    Object.entries(from).filter(([name]) => !OWN_SECRETS.has(name) && (allowed?.has(name) ?? true)),
+    Object.entries(from).filter(([name]) => !OWN_SECRETS.includes(name) && (allowed?.has(name) ?? true)),
   );
 }
 

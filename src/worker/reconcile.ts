@@ -10,6 +10,8 @@
  *   do so at the same time. A turn is asked for once the replacement is ready, and given back when nothing is down any more.
  * - A slot that runs tasks (`finishes`) finishes its task before it stops, however long that takes: the task's own timeout limits it, or that
  *   it gets on (`stuck`). So it needs no turn to move, as nothing is taken down.
+ * - A new config is offered to the slot's process first, and what that refuses changes nothing; so with the config there is and new code. One that fits, where the automation cannot take
+ *   it live, moves slot by slot too, in the process that is there.
  * - A slot without progress is told to stop; where it does not, or where its host's event loop is blocked, the host is killed.
  */
 import type { StopReason } from "../automation/context.ts";
@@ -40,6 +42,8 @@ export interface ActualSlot extends SlotRef {
   version: string;
   build: string;
   configKey: string;
+  /** The last config that was offered to its run and is not what it has; null when there is none. */
+  offer: ConfigOffer | null;
   /** Told to run; its code has not begun yet. */
   starting: boolean;
   /** No progress for longer than its limit. */
@@ -54,8 +58,19 @@ export interface ActualSlot extends SlotRef {
   stoppingSince: number;
   /** Not before then is it started again. */
   retryAt: number;
-  /** The version and config that cannot run; it is not tried again with these. */
+  /** The build and config that cannot run; it is not tried again with these. */
   blockedFor: string | null;
+}
+
+export interface ConfigOffer {
+  configKey: string;
+  /** To whom it was made: the slot's own process, or the one that it is to move to. */
+  host: string;
+  version: string;
+  /** Not answered yet, or that the schema accepts it, or that it was refused. */
+  state: "sent" | "fits" | "refused";
+  /** Unless it fits, it is offered again then. */
+  retryAt: number;
 }
 
 export interface ActualHost {
@@ -65,14 +80,21 @@ export interface ActualHost {
   doomed: KillCause | null;
 }
 
-export type KillCause = "loop-blocked" | "memory" | "would-not-stop" | "start-timeout" | "task-timeout";
+export type KillCause =
+  | "loop-blocked"
+  | "memory"
+  | "would-not-stop"
+  | "start-timeout"
+  | "task-timeout"
+  | "store-lost";
 
 export type Action =
   | { do: "start-host"; host: string; automation: string }
   | { do: "close-host"; host: string }
   | { do: "kill-host"; host: string; cause: KillCause; slots: readonly SlotRef[] }
   | { do: "run"; host: string; slot: WantedSlot }
-  | { do: "reconfigure"; host: string; slot: WantedSlot }
+  /** `live`: to take it; else to say whether it fits. */
+  | { do: "offer-config"; host: string; slot: WantedSlot; live: boolean }
   | { do: "stop"; host: string; slot: SlotRef; reason: StopReason }
   | { do: "ask-turn"; automation: string }
   | { do: "end-turn"; automation: string };
@@ -91,6 +113,8 @@ export interface ReconcileInput {
   mayMove: ReadonlySet<string>;
   /** How long a slot may take to stop before its host is killed. */
   stopGraceMs: number;
+  /** The store has been away for as long as leases last, and nothing may outlive its lease: hosts of slots that were told to stop are killed. */
+  storeGone?: boolean;
 }
 
 /** Hosts are told apart by automation, build and, with `isolate: "slot"`, by slot. */
@@ -99,8 +123,8 @@ export function hostKeyOf(slot: Pick<WantedSlot, "automation" | "slotId" | "buil
   return `${base}@${slot.build}`;
 }
 
-export function blockKeyOf(slot: Pick<WantedSlot, "version" | "configKey">): string {
-  return `${slot.version} ${slot.configKey}`;
+export function blockKeyOf(slot: Pick<WantedSlot, "build" | "configKey">): string {
+  return `${slot.build} ${slot.configKey}`;
 }
 
 export function reconcile(input: ReconcileInput, now: number): Action[] {
@@ -165,6 +189,13 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
       moving.add(slot.automation);
       startHost(target, next);
       if (hosts.get(next)?.state !== "ready") continue;
+      const same = target.version === slot.version;
+      if (!same || target.configKey !== slot.configKey) {
+        // Other code may refuse the config: then the old code runs on. The same code starts again with what it had.
+        const fit = fitOf(slot, target, next, now);
+        if (fit === "ask") actions.push({ do: "offer-config", host: next, slot: target, live: false });
+        if (fit !== "fits" && !(same && fit === "refused")) continue;
+      }
       if (!slot.finishes && !input.mayMove.has(slot.automation)) {
         actions.push({ do: "ask-turn", automation: slot.automation });
         continue;
@@ -174,11 +205,24 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
         do: "stop",
         host,
         slot,
-        reason: target.version === slot.version ? "recycle" : "reload",
+        reason: same ? "recycle" : "reload",
       });
     } else if (target.configKey !== slot.configKey) {
-      if (target.liveConfig) actions.push({ do: "reconfigure", host, slot: target });
-      else actions.push({ do: "stop", host, slot, reason: "config" });
+      // Until its code runs, nobody is there to take a config, or to keep the old one.
+      if (slot.starting) continue;
+      const fit = fitOf(slot, target, host, now);
+      if (fit === "ask") actions.push({ do: "offer-config", host, slot: target, live: target.liveConfig });
+      if (fit !== "fits") continue;
+      if (!slot.finishes) {
+        if (down.has(slot.automation) || moving.has(slot.automation)) continue;
+        moving.add(slot.automation);
+        if (!input.mayMove.has(slot.automation)) {
+          actions.push({ do: "ask-turn", automation: slot.automation });
+          continue;
+        }
+        down.add(slot.automation);
+      }
+      actions.push({ do: "stop", host, slot, reason: "config" });
     }
   }
 
@@ -193,16 +237,30 @@ export function reconcile(input: ReconcileInput, now: number): Action[] {
   return actions;
 }
 
+/** What is known of whether this process takes the slot's config; `"ask"` where that is to be found out, or asked again. */
+function fitOf(
+  { offer }: ActualSlot,
+  target: WantedSlot,
+  host: string,
+  now: number,
+): "ask" | "wait" | "fits" | "refused" {
+  if (offer?.host !== host || offer.configKey !== target.configKey) return "ask";
+  if (offer.state === "fits") return "fits";
+  if (offer.retryAt <= now) return "ask";
+  return offer.state === "refused" ? "refused" : "wait";
+}
+
 /** Hosts to be killed, why, and which slots are the cause (none where it is the host's as a whole). */
 function killings(input: ReconcileInput, now: number): Map<string, { cause: KillCause; slots: SlotRef[] }> {
   const killed = new Map<string, { cause: KillCause; slots: SlotRef[] }>();
   for (const host of input.hosts)
     if (host.doomed !== null) killed.set(host.key, { cause: host.doomed, slots: [] });
   for (const slot of input.slots) {
-    const slow =
-      slot.state === "stopping" && !takesItsTime(slot) && now - slot.stoppingSince > input.stopGraceMs;
-    if (slot.host === null || (!slow && !slot.overdue)) continue;
-    const cause: KillCause = slot.overdue ? "task-timeout" : "would-not-stop";
+    const stops = slot.state === "stopping" && !takesItsTime(slot);
+    const gone = stops && input.storeGone === true;
+    const slow = stops && now - slot.stoppingSince > input.stopGraceMs;
+    if (slot.host === null || (!slow && !gone && !slot.overdue)) continue;
+    const cause: KillCause = slot.overdue ? "task-timeout" : gone ? "store-lost" : "would-not-stop";
     const entry = killed.get(slot.host) ?? { cause, slots: [] };
     entry.slots.push({ automation: slot.automation, slotId: slot.slotId });
     killed.set(slot.host, entry);

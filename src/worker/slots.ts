@@ -6,12 +6,14 @@ import type { SlotState, SlotStatus } from "../protocol/status.ts";
 import type { HeldLease } from "../store/store.ts";
 import type { Flight } from "./flight-mark.ts";
 import { heal, reconsider } from "./heal.ts";
-import { blockKeyOf, type ActualSlot, type WantedSlot } from "./reconcile.ts";
+import type { ActualSlot, WantedSlot } from "./reconcile.ts";
+import * as config from "./slot-config.ts";
+import { type ConfigMessage, NO_CONFIG, type SlotConfig } from "./slot-config.ts";
 import type { WorkerTimings } from "./timings.ts";
 
-interface Entry extends Omit<ActualSlot, "stuck" | "finishes" | "overdue"> {
+interface Entry extends Omit<ActualSlot, "stuck" | "finishes" | "overdue" | "configKey" | "offer"> {
   recycles: number;
-  generation: number;
+  config: SlotConfig;
   startedAt: number;
   /** Turns of all runs so far, and of the present one. */
   iterations: number;
@@ -71,8 +73,22 @@ export class Slots {
       const { task } = entry;
       const longest =
         task === null || task.timeoutMs === 0 ? Infinity : task.timeoutMs + this.#timings.taskGraceMs;
+      // Field by field: this is done for each slot several times a second.
       return {
-        ...entry,
+        automation: entry.automation,
+        slotId: entry.slotId,
+        state: entry.state,
+        host: entry.host,
+        token: entry.token,
+        version: entry.version,
+        build: entry.build,
+        starting: entry.starting,
+        stopReason: entry.stopReason,
+        stoppingSince: entry.stoppingSince,
+        retryAt: entry.retryAt,
+        blockedFor: entry.blockedFor,
+        configKey: entry.config.applied?.configKey ?? "",
+        offer: entry.config.offer,
         // Also while it finishes its task: it may have no timeout.
         stuck:
           (entry.state === "running" || (entry.state === "stopping" && finishes)) &&
@@ -123,9 +139,9 @@ export class Slots {
       version: "",
       build: "",
       starting: false,
-      configKey: "",
+      // What this very worker knows of it; another one begins anew.
+      config: before?.config ?? NO_CONFIG,
       recycles: 0,
-      generation: 0,
       stoppingSince: 0,
       retryAt: 0,
       blockedFor: before?.blockedFor ?? null,
@@ -165,9 +181,8 @@ export class Slots {
       token: slot.token,
       version: slot.version,
       build: slot.build,
-      configKey: slot.configKey,
+      config: config.started(entry.config, slot),
       recycles,
-      generation: slot.generation,
       retryAt: 0,
       blockedFor: null,
       startedAt: now,
@@ -198,9 +213,40 @@ export class Slots {
     this.#show(entry, now, "stopping", reason);
   }
 
-  configApplied(slot: SlotRef, configKey: string, generation: number): void {
+  /** The slot as it is to be started: see `startWith`. */
+  startOf(slot: WantedSlot): WantedSlot {
     const entry = this.#entries.get(slotKey(slot));
-    if (entry !== undefined) Object.assign(entry, { configKey, generation });
+    return entry === undefined ? slot : config.startWith(slot, entry.config);
+  }
+
+  configOffered(slot: WantedSlot, host: string, now: number): void {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry !== undefined) entry.config = config.offered(entry.config, slot, host, now);
+  }
+
+  /** What was offered to this process is not answered any more. */
+  hostEnded(host: string): void {
+    for (const entry of this.#entries.values()) entry.config = config.hostEnded(entry.config, host);
+  }
+
+  /** Takes in what came of an offer. Answers true where it was refused for the first time. */
+  configAnswered(slot: SlotRef, message: ConfigMessage, at: { host: string; now: number }): boolean {
+    const entry = this.#entries.get(slotKey(slot));
+    if (entry === undefined || entry.state === "idle") return false;
+    const before = entry.config.rejected;
+    entry.config = config.answered(entry.config, message, at);
+    const { rejected } = entry.config;
+    return rejected !== null && rejected !== before && rejected.times === 1;
+  }
+
+  /** Slots that run with just what is wanted of them have followed, whether or not anything had to be done for that. */
+  agree(wanted: readonly WantedSlot[]): void {
+    for (const slot of wanted) {
+      const entry = this.#entries.get(slotKey(slot));
+      if (entry?.state !== "running" || entry.starting || entry.build !== slot.build) continue;
+      if (entry.config.applied?.configKey === slot.configKey)
+        entry.config = config.agreed(entry.config, slot);
+    }
   }
 
   /** Takes in a sign of life; answers how many turns it adds. `ahead`: the machine's monotonic clock minus this process's own. */
@@ -253,7 +299,8 @@ export class Slots {
       task: null,
     });
     if (end.outcome === "config-invalid") {
-      entry.blockedFor = blockKeyOf(entry);
+      entry.blockedFor = config.blockKey(entry, entry.config);
+      entry.config = { ...NO_CONFIG, sent: entry.config.sent };
       this.#show(entry, now, "blocked", end.error);
       return undefined;
     }
@@ -291,7 +338,7 @@ export class Slots {
         since: Math.round(this.#toStoreTime(entry.since)),
         iterations: entry.iterations,
         restarts: entry.restarts,
-        generation: entry.generation,
+        ...config.shown(entry.config),
         lastError: last?.error ?? null,
         lastCause: last === undefined ? null : `${last.cause}${last.collateral ? " (collateral)" : ""}`,
         lastProgressAt: entry.state === "idle" ? null : Math.round(this.#toStoreTime(entry.progressAt)),

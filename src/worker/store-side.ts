@@ -1,17 +1,17 @@
 import { applyProgram } from "../control/apply-program.ts";
-import { Leader } from "../control/leader.ts";
-import { Refills } from "../control/refills.ts";
-import { Schedules } from "../control/schedules.ts";
+import { Control } from "../control/control.ts";
+import { knownBefore, unreadable } from "../control/damaged.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
-import type { SlotStatus } from "../protocol/status.ts";
-import type { FleetView, Store } from "../store/store.ts";
+import type { DrainWish, SlotStatus } from "../protocol/status.ts";
+import type { FleetView, HeldLease, Store } from "../store/store.ts";
 import type { Watch } from "../store/watch.ts";
 import type { Books } from "./books.ts";
 import { SelfCheck } from "./self-check.ts";
 import type { Turns } from "./turns.ts";
+import { ownButNotHeld } from "./wanted.ts";
 
 /** A hint can be lost: the view is read anew at least so often. */
 const VIEW_MS = 15_000;
@@ -25,6 +25,8 @@ export interface StoreSideParts {
   statuses: () => SlotStatus[];
   /** Told that the store came back empty. */
   emptied: () => Promise<void>;
+  /** Told what of a drain is asked of this worker, with each view that says so. */
+  asked: (drain: DrainWish) => void;
   /** Told that something may have to be done now: the view, the leases or the program changed. */
   changed: () => void;
 }
@@ -35,9 +37,7 @@ export interface StoreSideParts {
  */
 export class StoreSide {
   readonly #parts: StoreSideParts;
-  readonly #leader: Leader;
-  readonly #schedules: Schedules;
-  readonly #refills: Refills;
+  readonly #control: Control;
   readonly #selfCheck: SelfCheck;
   readonly #trouble = new Throttle(10_000, 60_000);
   /** The latest that the store has told. */
@@ -54,15 +54,14 @@ export class StoreSide {
     this.#parts = parts;
     const { store, books, log } = parts;
     const { member, timings } = books;
-    this.#leader = new Leader({
+    this.#control = new Control({
       store,
       candidate: `${member.id} ${member.incarnation}`,
+      rank: 0,
       leaseMs: timings.leaseMs,
       sweepMs: timings.sweepMs,
       log,
     });
-    this.#schedules = new Schedules({ store, leading: () => this.#leader.leading, log });
-    this.#refills = new Refills({ store, leading: () => this.#leader.leading, log });
     this.#selfCheck = new SelfCheck({
       store,
       workerId: member.id,
@@ -77,8 +76,7 @@ export class StoreSide {
     this.#timer = setInterval(() => void this.tick(), this.#parts.books.timings.beatMs);
     this.#listen();
     this.#selfCheck.start();
-    this.#schedules.start();
-    this.#refills.start();
+    this.#control.start();
     void this.tick();
   }
 
@@ -87,8 +85,7 @@ export class StoreSide {
     this.#stopped = true;
     clearInterval(this.#timer);
     try {
-      await Promise.all([this.#selfCheck.stop(), this.#schedules.stop(), this.#refills.stop()]);
-      await this.#leader.resign();
+      await Promise.all([this.#selfCheck.stop(), this.#control.stop()]);
       await this.#parts.books.member.leave();
       await this.#watch?.close();
     } catch (error) {
@@ -138,7 +135,7 @@ export class StoreSide {
   }
 
   async #takePart(): Promise<void> {
-    if (!this.#parts.books.member.draining) await this.#leader.turn(this.#revision);
+    if (!this.#parts.books.member.draining) await this.#control.turn(this.#revision);
     await this.#look();
     await this.#claim();
     await this.#parts.turns.renew();
@@ -149,7 +146,9 @@ export class StoreSide {
     const { timings, member } = books;
     if (monotonicMs() - this.#beatAt < timings.beatMs * 0.8) return;
     const leases = books.leases.all();
+    const asked = monotonicMs();
     const kept = await member.beat(leases, timings.leaseMs, statuses());
+    books.absence.answered(asked);
     if (kept === undefined) return this.#reenter();
     // After a gap it begins anew: what waits for the store to place its slots has waited only since then.
     if (kept.since - this.#beatAt > timings.leaseMs / 2) books.answersSince = monotonicMs();
@@ -181,17 +180,28 @@ export class StoreSide {
   }
 
   /**
-   * Where the store has lost desired state, or shows an older one, what this worker knew last is put back; the highest generation wins.
+   * Where the store has lost desired state, or shows an older one, what this worker knew last is put back, with cordons; the highest
+   * generation wins.
    * False when there was nothing to put back.
    */
-  async #reseed({ desired }: FleetView): Promise<boolean> {
+  async #reseed(view: FleetView): Promise<boolean> {
     const { store, books } = this.#parts;
+    const { desired, workers } = view;
+    const damaged = new Set(unreadable(view));
     let lost = false;
     for (const [name, known] of Object.entries(books.view?.desired ?? {})) {
-      const present = desired[name]?.generation ?? 0;
-      if (present >= known.generation) continue;
+      const present = (Object.hasOwn(desired, name) ? desired[name]?.generation : undefined) ?? 0;
+      // Nobody writes over what is there and cannot be read.
+      if (present >= known.generation || damaged.has(name)) continue;
       lost = true;
-      await store.registry.putDesired({ name, desired: known, expected: present });
+      const record = { by: `worker ${books.member.id}`, note: "put back: the store had lost it" };
+      await store.registry.putDesired({ name, desired: known, expected: present, record });
+    }
+    // A worker that is cordoned stays so; one that is not back yet finds it when it is.
+    for (const { id: workerId, wish } of lost ? (books.view?.workers ?? []) : []) {
+      const now = workers.find(({ id }) => id === workerId)?.wish?.cordon;
+      if (wish?.cordon !== undefined && now === undefined)
+        await store.registry.setWish({ workerId, kind: "cordon", wish: wish.cordon });
     }
     return lost;
   }
@@ -200,11 +210,13 @@ export class StoreSide {
     const now = monotonicMs();
     if (now - this.#viewReadAt < VIEW_MS) return;
     const { books, store } = this.#parts;
-    const view = await store.registry.view();
+    const read = await store.registry.view();
+    const view = knownBefore(read, books.view);
     const own = view.workers.find(({ incarnation }) => incarnation === books.member.incarnation);
     // A store that came back empty is not what the fleet looks like: nothing known is given up for it.
     if (own === undefined) return this.#reenter();
     books.member.generation = own.generation;
+    if (own.wish?.drain !== undefined) this.#parts.asked(own.wish.drain);
     if (await this.#reseed(view)) return;
     books.view = view;
     this.#viewReadAt = now;
@@ -213,7 +225,12 @@ export class StoreSide {
   async #claim(): Promise<void> {
     const { store, books } = this.#parts;
     const { claim } = books.plan();
-    if (claim.length > 0) await this.#take(claim);
+    if (claim.length > 0) {
+      // One that ended here while its renewal was under way, or whose grant was never heard of: nobody else would give it back.
+      const leases = ownButNotHeld(claim, books.view?.leases ?? [], books.member.incarnation);
+      if (leases.length > 0) await store.registry.releaseSlots({ leases });
+      await this.#take(claim);
+    }
     // Granted before it is known how healthy they are: that call may fail, and the leases are held all the same.
     const unknown = books.leases.all().filter((lease) => !books.slots.knows(lease));
     if (unknown.length === 0) return;
@@ -226,19 +243,25 @@ export class StoreSide {
     const started = monotonicMs();
     const { id: workerId, incarnation } = books.member;
     const { leaseMs } = books.timings;
-    const granted = await store.registry.claimSlots({ workerId, incarnation, leaseMs, slots });
-    books.leases.granted(granted, started + leaseMs);
+    let granted: HeldLease[] = [];
+    try {
+      granted = await store.registry.claimSlots({ workerId, incarnation, leaseMs, slots });
+      books.leases.granted(granted, started + leaseMs);
+    } finally {
+      // What holds the others is to be seen.
+      if (granted.length < slots.length) this.#viewReadAt = Number.NEGATIVE_INFINITY;
+    }
   }
 
   /** Gives back what is not wanted here any more and has ended. */
   async #release(): Promise<void> {
     const { store, books } = this.#parts;
-    const over = books.plan().unwanted;
     // Also what is left of slots whose leases were lost.
     for (const slot of books.slots.idle()) if (!books.leases.has(slot)) books.slots.forget(slot);
-    const leases = books.leases
-      .all()
-      .filter((lease) => over.has(slotKey(lease)) && books.slots.isIdle(lease));
+    const idle = books.leases.all().filter((lease) => books.slots.isIdle(lease));
+    if (idle.length === 0) return;
+    const over = books.plan().unwanted;
+    const leases = idle.filter((lease) => over.has(slotKey(lease)));
     if (leases.length === 0) return;
     for (const lease of leases) {
       books.leases.drop(lease);

@@ -8,10 +8,11 @@ import { eventBus, type EventInput, type Events } from "../primitives/events.ts"
 import type { SlotHealth } from "../protocol/health.ts";
 import type { Program } from "../protocol/program.ts";
 import type { SlotRef } from "../protocol/spec.ts";
-import type { WorkerInfo } from "../protocol/status.ts";
+import type { WorkerInfo, WorkerPartition } from "../protocol/status.ts";
 import type { Store } from "../store/store.ts";
 import { Books } from "./books.ts";
 import { HostSide } from "./host-side.ts";
+import { ChildLeaseKeeper } from "./lease-keeper.ts";
 import { Membership } from "./membership.ts";
 import type { Runtime } from "./runtime.ts";
 import type { SlotEnd } from "./slots.ts";
@@ -19,9 +20,14 @@ import { StoreSide } from "./store-side.ts";
 import { TaskKeeper } from "./task-keeper.ts";
 import type { WorkerTimings } from "./timings.ts";
 import { Turns } from "./turns.ts";
+import { VerdictDesk } from "./verdicts.ts";
 
 /** How often leases, progress and limits are looked at, whether or not the store answers. */
 const GUARD_MS = 100;
+/** The same while all runs as it should and no lease ends meanwhile: a worker that only waits is not to cost what one that works does. */
+const CALM_MS = 500;
+/** A child sends nothing by a lease that has ended; for so long what it sent before may still arrive here. */
+const LAST_WORDS_MS = 1000;
 /**
  * How long the rest of a drain may take, once all slots have ended or its deadline has passed: the store may be away. With what an end
  * of the process costs, a worker is gone 2 s after its deadline.
@@ -38,7 +44,17 @@ export interface SupervisorParts {
   program: Program;
   runtime: Runtime;
   timings: WorkerTimings;
+  partition: WorkerPartition;
   log: Log;
+  /** Told that somebody wants this worker to drain; maybe more than once. */
+  asked: (request: DrainRequest) => void;
+  /** Told that the store has been away for so long that the worker is to leave; again and again. */
+  lost: () => void;
+}
+
+export interface DrainRequest {
+  by: string;
+  deadlineSeconds: number;
 }
 
 /**
@@ -53,14 +69,16 @@ export class Supervisor {
   readonly #storeSide: StoreSide;
   readonly #hostSide: HostSide;
   readonly #keeper: TaskKeeper;
+  readonly #leases: ChildLeaseKeeper;
   readonly #events: Events;
-  #guard: ReturnType<typeof setInterval> | undefined;
+  readonly #verdicts: VerdictDesk;
+  #guard: ReturnType<typeof setTimeout> | undefined;
 
   constructor(parts: SupervisorParts) {
-    const { store, worker, program, timings, runtime, log } = parts;
+    const { store, worker, program, timings, partition, runtime, log } = parts;
     this.#parts = parts;
     const member = new Membership({ store, worker, program, ttlMs: timings.leaseMs, log });
-    const books = new Books({ program, member, timings });
+    const books = new Books({ program, member, timings, partition });
     this.#books = books;
     this.#events = eventBus({ store: store.events, source: worker.id, own: true });
     const changed = () => this.#hostSide.act();
@@ -71,14 +89,32 @@ export class Supervisor {
       log,
       hosts: () => this.#hostSide.takers(),
     });
+    this.#leases = new ChildLeaseKeeper({
+      pools: store.pools,
+      locks: store.state.locks,
+      beatMs: timings.beatMs,
+      log,
+    });
     this.#hostSide = new HostSide({
       books,
       runtime,
       turns,
       log,
       started: (slot) => this.#announce(FLEET_TOPICS.slotStarted, this.#about(slot)),
+      rejected: (slot, config) =>
+        this.#announce(FLEET_TOPICS.configRejected, { ...this.#about(slot), ...config }),
       lost: (tasks) => this.#keeper.lost(tasks),
+      holds: (host, message) => this.#leases.hear(host, message),
+      judged: (answer) => this.#verdicts.hear(answer),
+      gone: (holder, orderly) => this.#leases.gone(holder, orderly),
       ended: (slot, end, health) => this.#onEnded(slot, end, health),
+      stirred: () => this.#lookAgain(),
+    });
+    this.#verdicts = new VerdictDesk({
+      events: store.events,
+      worker,
+      hostOf: (automation) => this.#hostSide.listener(automation),
+      log,
     });
     this.#storeSide = new StoreSide({
       store,
@@ -87,6 +123,7 @@ export class Supervisor {
       log,
       emptied: () => this.#keeper.declareAnew(),
       statuses: () => this.#hostSide.statuses(),
+      asked: ({ by, deadlineMs }) => parts.asked({ by, deadlineSeconds: deadlineMs / 1000 }),
       changed,
     });
   }
@@ -98,10 +135,32 @@ export class Supervisor {
 
   start(): void {
     if (this.#guard !== undefined) return;
-    this.#guard = setInterval(() => this.#hostSide.guard(), GUARD_MS);
+    this.#guard = setTimeout(() => this.#look(), GUARD_MS);
     this.#storeSide.start();
     this.#keeper.start();
+    this.#verdicts.start();
     this.#announce(FLEET_TOPICS.workerOnline, { worker: this.#books.member.id, host: hostname() });
+  }
+
+  #look(): void {
+    // The store is away. What the children have sent through here must not be done when it is back, also what is read of them only now.
+    if (this.#leasesAreOver()) this.#parts.store.letGo?.();
+    this.#hostSide.guard();
+    if (this.#books.partitioned(monotonicMs()).leaves) this.#parts.lost();
+    this.#lookAgain();
+  }
+
+  #leasesAreOver(): boolean {
+    return this.#books.leases.areOver(monotonicMs(), { aheadMs: GUARD_MS, sinceMs: LAST_WORDS_MS });
+  }
+
+  #lookAgain(): void {
+    if (this.#guard === undefined) return;
+    clearTimeout(this.#guard);
+    const ending =
+      this.#books.leases.someEndBy(monotonicMs() + CALM_MS + 2 * GUARD_MS) || this.#leasesAreOver();
+    const later = this.#hostSide.calm && !ending;
+    this.#guard = setTimeout(() => this.#look(), later ? CALM_MS : GUARD_MS);
   }
 
   /** Puts another program in place; unchanged automations go on untouched. */
@@ -111,14 +170,21 @@ export class Supervisor {
     await this.#storeSide.programChanged();
   }
 
-  /** Ends all slots, gives their leases back and leaves. True when slots had to be killed. */
-  async drain(deadlineMs: number): Promise<boolean> {
+  /** Ends all slots, gives their leases back and leaves. True when slots had to be killed. `by`: who asked; null for a signal. */
+  async drain(deadlineMs: number, by: string | null): Promise<boolean> {
     const { member, slots } = this.#books;
     const { log, runtime } = this.#parts;
-    member.drain();
+    const since = Math.round(monotonicMs() + this.#books.storeOffset);
+    const drain = { since, until: since + deadlineMs, by, forced: false };
+    member.drain(drain);
     void member.announce().catch(() => undefined);
     await this.#hostSide.untilSettled(deadlineMs);
     const forced = this.#hostSide.hosts > 0;
+    if (forced) {
+      // For whoever waits for it to leave: the record outlives this process.
+      member.drain({ ...drain, forced });
+      void member.announce().catch(() => undefined);
+    }
     if (forced && this.#hostSide.interrupt() > 0) {
       log.warn("the drain's deadline has passed: interrupting tasks");
       await this.#hostSide.untilSettled(INTERRUPT_MS);
@@ -129,15 +195,16 @@ export class Supervisor {
       this.#hostSide.killAll();
       await this.#hostSide.untilSettled(LEAVE_MS - SIGN_OFF_MS);
     }
-    clearInterval(this.#guard);
+    clearTimeout(this.#guard);
+    this.#guard = undefined;
     // Tasks first: without a worker that leaves in good order they come back only when their claims expire.
-    const leaving = this.#keeper
-      .stop()
+    const leaving = Promise.all([this.#keeper.stop(), this.#leases.stop(), this.#verdicts.stop()])
       .then(() => this.#storeSide.leave())
       .then(() => this.#sayGoodbye());
     const left = Math.max(SIGN_OFF_MS, until - monotonicMs());
     await Promise.race([leaving, new Promise((resolve) => setTimeout(resolve, left).unref())]);
     this.#keeper.giveUp();
+    this.#leases.giveUp();
     await runtime.close();
     return forced;
   }

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { QUEUE_DEFAULTS } from "../contracts/queue.ts";
 import { SILENT } from "../internal/log.ts";
 import { settingsOf } from "../primitives/queue-settings.ts";
@@ -40,6 +40,11 @@ it("charges a lost process's tasks for what had begun, and gives back what was o
     begun: ["guilty", "beside", "late"].map(token),
     error: "gone",
   });
+  // What it had sent before it was killed arrives only now.
+  await vi.waitFor(async () =>
+    expect((await queues.get({ queue: "q", id: "ahead" }))?.state).toBe("waiting"),
+  );
+  expect((await queues.turn({ ...claim, claim: 5 })).tasks).toHaveLength(4);
   await keeper.stop();
 
   const record = (id: string) => queues.get({ queue: "q", id });

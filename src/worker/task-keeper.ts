@@ -3,13 +3,16 @@ import { settingsOf } from "../primitives/queue-settings.ts";
 import { messageOf } from "../errors.ts";
 import { backoffMs } from "../internal/backoff.ts";
 import { Throttle, type Log } from "../internal/log.ts";
-import { monotonicMs } from "../internal/timers.ts";
+import { monotonicMs, sleep } from "../internal/timers.ts";
 import type { QueueStore } from "../store/queue-store.ts";
 import type { Books } from "./books.ts";
 import type { TaskHost } from "./hosts.ts";
 import type { LostTasks } from "./lost-tasks.ts";
 
 const RETRY = { baseMs: 100, capMs: 2000, jitter: 0.3 };
+
+/** A claim that a killed process had sent may reach the store after its end was told: so long after that, it is told once more. */
+const AGAIN_MS = 1000;
 
 export interface TaskKeeperParts {
   queues: QueueStore;
@@ -30,6 +33,7 @@ export class TaskKeeper {
   readonly #keeping = new Set<string>();
   readonly #losing = new Set<Promise<void>>();
   #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #stopping = new AbortController();
   #stopped = false;
 
   constructor(parts: TaskKeeperParts) {
@@ -43,6 +47,7 @@ export class TaskKeeper {
   /** Waits until the store knows all that was lost. May take as long as the store does. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#stopping.abort();
     await Promise.allSettled(this.#losing);
   }
 
@@ -63,7 +68,7 @@ export class TaskKeeper {
 
   /** A host has ended. */
   lost(tasks: LostTasks): void {
-    const losing = this.#lose(tasks);
+    const losing = this.#loseAll(tasks);
     this.#losing.add(losing);
     void losing.finally(() => this.#losing.delete(losing));
   }
@@ -99,6 +104,12 @@ export class TaskKeeper {
   }
 
   /** Until the store has it: once the claims expire by themselves, they would all count as crashes. */
+  async #loseAll(tasks: LostTasks): Promise<void> {
+    await this.#lose(tasks);
+    await sleep(AGAIN_MS, this.#stopping.signal);
+    await this.#lose({ ...tasks, settle: [] });
+  }
+
   async #lose({ queue, holder, crashed, begun, error, ...lost }: LostTasks): Promise<void> {
     const { queues, books, log } = this.#parts;
     const { id: worker } = books.member;

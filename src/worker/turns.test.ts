@@ -57,18 +57,34 @@ async function two() {
   const store = await openStore("sqlite::memory:");
   const timings = workerTimings({ beatMs: 50, leaseMs: 6000 });
   let away = false;
+  let held: Promise<void> | undefined;
   const registry: Pick<Registry, "takeTurn" | "endTurn"> = {
-    takeTurn: (args) => (away ? Promise.reject(new Error("away")) : store.registry.takeTurn(args)),
+    async takeTurn(args) {
+      await held;
+      if (away) throw new Error("away");
+      return store.registry.takeTurn(args);
+    },
     endTurn: (args) => (away ? Promise.reject(new Error("away")) : store.registry.endTurn(args)),
   };
   const turnsOf = (id: string) => {
     const program = { automations: [], deploy: {} };
     const parts = { store, worker: worker(id), program, ttlMs: 1000, log: SILENT };
-    const books = new Books({ program, member: new Membership(parts), timings });
+    const books = new Books({
+      program,
+      member: new Membership(parts),
+      timings,
+      partition: { policy: "finish", afterSeconds: null },
+    });
     const changed = vi.fn<() => void>();
     return { changed, turns: new Turns({ registry, books, log: SILENT, changed }) };
   };
-  return { a: turnsOf("a"), b: turnsOf("b"), cut: (on: boolean) => (away = on), close: () => store.close() };
+  const hold = () => {
+    let go: () => void = () => undefined;
+    held = new Promise((resolve) => (go = resolve));
+    return () => go();
+  };
+  const cut = (on: boolean) => (away = on);
+  return { a: turnsOf("a"), b: turnsOf("b"), cut, hold, close: () => store.close() };
 }
 
 test("one asks while the other moves, and is told as soon as it has its turn", async () => {
@@ -108,6 +124,26 @@ test("while the store is away no move is begun, and what was held comes back wit
   await vi.waitFor(async () => {
     await a.turns.renew();
     expect(a.changed).toHaveBeenCalledTimes(2);
+  });
+  await close();
+});
+
+test("a turn that ended while it was being renewed does not come back", async () => {
+  const { a, b, hold, close } = await two();
+  a.turns.ask("x", monotonicMs());
+  await vi.waitFor(() => expect(a.changed).toHaveBeenCalledTimes(1));
+  // Its answer comes after the end, and the store has had it after the end, too.
+  const go = hold();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const renewing = a.turns.renew();
+  a.turns.end("x");
+  go();
+  await renewing;
+  expect([...a.turns.mayMove(monotonicMs())]).toEqual([]);
+  expect(a.changed).toHaveBeenCalledTimes(1);
+  await vi.waitFor(() => {
+    b.turns.ask("x", monotonicMs());
+    expect(b.changed).toHaveBeenCalledTimes(1);
   });
   await close();
 });

@@ -29,6 +29,8 @@ export class Turns {
   /** Automation → own time just before the call by which the turn was taken or renewed last. */
   readonly #held = new Map<string, number>();
   readonly #asking = new Set<string>();
+  /** Automation → how often a turn of it was ended: the answer to what was asked before that counts no more. */
+  readonly #ends = new Map<string, number>();
   readonly #askAgainAt = new Map<string, number>();
 
   constructor(parts: TurnsParts) {
@@ -50,6 +52,7 @@ export class Turns {
   end(automation: string): void {
     this.#held.delete(automation);
     this.#askAgainAt.delete(automation);
+    this.#ends.set(automation, this.#endsOf(automation) + 1);
     const { registry, log } = this.#parts;
     registry
       .endTurn({ automation, holder: this.#holder })
@@ -67,6 +70,10 @@ export class Turns {
     }
   }
 
+  #endsOf(automation: string): number {
+    return this.#ends.get(automation) ?? 0;
+  }
+
   get #holder(): string {
     const { id, incarnation } = this.#parts.books.member;
     return `${id} ${incarnation}`;
@@ -75,6 +82,7 @@ export class Turns {
   async #take(automation: string): Promise<void> {
     const { registry, books, log, changed } = this.#parts;
     const since = monotonicMs();
+    const ends = this.#endsOf(automation);
     this.#asking.add(automation);
     try {
       const most = movesAtOnce(books.view, automation);
@@ -85,6 +93,8 @@ export class Turns {
         ttlMs: books.timings.leaseMs,
       });
       if (answer === "full") return void this.#held.delete(automation);
+      // The store may have had this after the end.
+      if (ends !== this.#endsOf(automation)) return this.end(automation);
       this.#held.set(automation, since);
       changed();
     } catch (error) {

@@ -40,6 +40,7 @@ const plan = (change: Partial<Parameters<typeof planFor>[0]> = {}, state = desir
     program,
     held: [{ automation: "a", slotId: 0, token: "t0" }],
     draining: false,
+    labels: {},
     epochs: new Map(),
     circuitOpen: () => false,
     ...change,

@@ -1,7 +1,14 @@
 import type { StopReason } from "../automation/context.ts";
 import { canonicalJson } from "../internal/canonical.ts";
+import { canarySlots, effectiveConfig } from "../protocol/config.ts";
 import type { Program, ProgramAutomation } from "../protocol/program.ts";
-import { type DesiredAutomation, slotKey, type SlotRef } from "../protocol/spec.ts";
+import {
+  type DesiredAutomation,
+  recyclesOf,
+  slotKey,
+  type SlotLease,
+  type SlotRef,
+} from "../protocol/spec.ts";
 import type { FleetView, HeldLease } from "../store/store.ts";
 import { hostKeyOf, type WantedSlot } from "./reconcile.ts";
 
@@ -23,6 +30,8 @@ export function planFor(args: {
   program: Program;
   held: readonly HeldLease[];
   draining: boolean;
+  /** Of this worker: overrides of config go by them. */
+  labels: Readonly<Record<string, string>>;
   /** Recycles by limit, per automation (or per slot, with `isolate: "slot"`). */
   epochs: ReadonlyMap<string, number>;
   circuitOpen: (slot: SlotRef, code: { version: string; recycles: number }) => boolean;
@@ -63,21 +72,46 @@ function wantedSlot(
   program: ProgramAutomation,
   lease: HeldLease,
   desired: DesiredAutomation,
-  { epochs, circuitOpen }: Pick<Parameters<typeof planFor>[0], "epochs" | "circuitOpen">,
+  { epochs, labels, circuitOpen }: Pick<Parameters<typeof planFor>[0], "epochs" | "labels" | "circuitOpen">,
 ): WantedSlot {
   const { version, liveConfig } = program.manifest;
   const recycles = recyclesOf(desired, lease.slotId);
+  const { automation, slotId, build, isolate } = placeOf(program, lease, desired, epochs);
+  const { config, configKey } = configOf(desired, labels, slotId);
+  // Field by field: this is done for each slot several times a second.
   return {
-    ...placeOf(program, lease, desired, epochs),
+    automation,
+    slotId,
+    build,
+    isolate,
     token: lease.token,
     version,
-    config: desired.config,
-    configKey: canonicalJson(desired.config ?? null),
+    config,
+    configKey,
     generation: desired.generation,
     slotCount: desired.slots,
     liveConfig,
     circuitOpen: circuitOpen(lease, { version, recycles }),
   };
+}
+
+/** Worked out once for each desired state, not at every look. */
+const configs = new WeakMap<DesiredAutomation, Map<string, Pick<WantedSlot, "config" | "configKey">>>();
+
+function configOf(
+  desired: DesiredAutomation,
+  labels: Readonly<Record<string, string>>,
+  slotId: number,
+): Pick<WantedSlot, "config" | "configKey"> {
+  const known = configs.get(desired) ?? new Map<string, Pick<WantedSlot, "config" | "configKey">>();
+  configs.set(desired, known);
+  const kind = `${slotId < canarySlots(desired)} ${canonicalJson(labels)}`;
+  const found = known.get(kind);
+  if (found !== undefined) return found;
+  const config = effectiveConfig(desired, { labels, slotId });
+  const made = { config, configKey: canonicalJson(config ?? null) };
+  known.set(kind, made);
+  return made;
 }
 
 /** Keys of all hosts that slots of this program would run on, wherever they are assigned now. */
@@ -114,10 +148,14 @@ export function epochKeyOf(program: Pick<ProgramAutomation, "isolate" | "manifes
   return program.isolate === "slot" ? slotKey(slot) : program.manifest.name;
 }
 
-/** How often a slot was recycled on request: with its automation, or alone. */
-export function recyclesOf(
-  desired: Pick<DesiredAutomation, "recycles" | "slotRecycles">,
-  slotId: number,
-): number {
-  return (desired.recycles ?? 0) + (desired.slotRecycles?.[slotId] ?? 0);
+/** Of slots that are to be claimed, those that the store believes are held by this very worker. Pure. */
+export function ownButNotHeld(
+  claim: readonly SlotRef[],
+  leases: readonly SlotLease[],
+  incarnation: string,
+): HeldLease[] {
+  const claimed = new Set(claim.map((slot) => slotKey(slot)));
+  return leases
+    .filter((lease) => lease.incarnation === incarnation && claimed.has(slotKey(lease)))
+    .map(({ automation, slotId, token }) => ({ automation, slotId, token }));
 }
