@@ -26,6 +26,11 @@ export const ERROR_CODES = {
   FLEET_TASK_PENDING: "The task has not ended within the time that was waited for it.",
   FLEET_TASK_UNKNOWN: "There is no such task, or it is not kept any more.",
   FLEET_COUNTER_OVERFLOW: "A counter would leave the range of exact whole numbers.",
+  FLEET_NOT_FOUND:
+    "Nothing bears that name: no automation, stream, queue, task, schedule, pool, item or worker.",
+  FLEET_CONFLICT: "Somebody else has changed it meanwhile, or it is not in a state for that.",
+  FLEET_REQUEST_INVALID: "A request to the master cannot be read, or does not fit its route.",
+  FLEET_TOKEN_REFUSED: "The master refused the token, or none was given.",
   FLEET_WORKER_ID_TAKEN: "A live worker bears this id already.",
   FLEET_PROJECT_INVALID: "The project's files cannot be found, compiled or loaded.",
   FLEET_USAGE: "A command was called with wrong arguments.",

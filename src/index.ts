@@ -44,13 +44,8 @@ export type { SubmitOptions } from "./primitives/queue-options.ts";
 export type { ScheduleOptions } from "./primitives/schedule-spec.ts";
 export type { LockLease, LockOptions } from "./primitives/lock.ts";
 export type { Counter, CounterOptions } from "./primitives/counter.ts";
-export type {
-  RateLimit,
-  RateLimitOptions,
-  RateWindow,
-  TakeOptions,
-  TakeResult,
-} from "./primitives/rate-limit.ts";
+export type { QueueRateLimit, RateLimitOptions, RateWindow } from "./contracts/rate-limit.ts";
+export type { RateLimit, TakeOptions, TakeResult } from "./primitives/rate-limit.ts";
 export type { PushOptions } from "./primitives/stream-emitter.ts";
 export type { EventInput, EventOutput, Events } from "./primitives/events.ts";
 export type { ReceivedEvent, SubscribeOptions, Subscription } from "./primitives/subscription.ts";

@@ -1,6 +1,4 @@
 // Reload on save: watch what the project was built from, build again, and give the worker the new program.
-import { resolve } from "node:path";
-import { type FSWatcher, watch } from "chokidar";
 import type { Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Program } from "../protocol/program.ts";
@@ -10,6 +8,7 @@ import type { Project } from "../project/project.ts";
 import type { Worker } from "../worker/worker.ts";
 import { errorText } from "./exit.ts";
 import type { Terminal } from "./terminal.ts";
+import { FileWatch, type Places } from "./watch-files.ts";
 
 /** Editors write in several steps; a save has settled when nothing more came for this long. */
 export const SETTLE_MS = 50;
@@ -29,41 +28,50 @@ export interface Reloading {
 
 /** Starts watching. A version that does not build or load is reported, and the last good one keeps running. */
 export function reloadOnSave(parts: DevParts): Reloading {
-  const watcher = watch(placesOf(parts.project), { ignoreInitial: true, ignored: isForeign });
-  const reloader = new Reloader(parts, watcher);
-  watcher.on("all", (event, path) => {
-    if (event !== "addDir" && event !== "unlinkDir") reloader.touched(resolve(path));
-  });
-  watcher.on("error", (error) => parts.log.warn("cannot watch for changes", { error }));
-  return {
-    async close() {
-      await watcher.close();
-      await reloader.idle();
-      await stopCompiler();
-    },
-  };
+  const reloader = new Reloader(parts);
+  reloader.lookAgain();
+  return reloader;
 }
 
-class Reloader {
+class Reloader implements Reloading {
   readonly #parts: DevParts;
-  readonly #watcher: FSWatcher;
+  readonly #watch: FileWatch;
   /** What was built last: says what to watch. */
   #project: Project;
   /** What the worker runs. */
   #program: Program;
   #timer: NodeJS.Timeout | undefined;
   #dirty = false;
+  #closed = false;
   #running: Promise<void> | undefined;
+  /** What is wrong with the newest files, as it was shown. */
+  #complaint = "";
 
-  constructor(parts: DevParts, watcher: FSWatcher) {
+  constructor(parts: DevParts) {
     this.#parts = parts;
-    this.#watcher = watcher;
     this.#project = parts.project;
     this.#program = parts.project.program;
+    this.#watch = new FileWatch({
+      changed: (path) => this.#touched(path),
+      failed: (error) => parts.log.warn("cannot watch for changes", { error }),
+    });
   }
 
-  touched(path: string): void {
-    if (!concerns(this.#project, path)) return;
+  /** Sees to it that all of the project is watched, and takes up what was saved before that was so. */
+  lookAgain(): void {
+    this.#running ??= this.#cover().finally(() => (this.#running = undefined));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#watch.close();
+    await this.#running;
+    await stopCompiler();
+  }
+
+  #touched(path: string): void {
+    if (this.#closed || !concerns(this.#project, path)) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#dirty = true;
@@ -71,24 +79,26 @@ class Reloader {
     }, SETTLE_MS);
   }
 
-  async idle(): Promise<void> {
-    clearTimeout(this.#timer);
-    await this.#running;
-  }
-
   async #reload(): Promise<void> {
-    while (this.#dirty) {
+    while (this.#dirty && !this.#closed) {
       this.#dirty = false;
+      this.#complaint = "";
       await this.#once();
+      await this.#cover();
     }
   }
 
+  /** Each build may have found more to watch, and what changes until that is watched is not told: hence another build. */
+  async #cover(): Promise<void> {
+    while (!this.#closed && (await this.#watch.cover(placesOf(this.#project)))) await this.#once();
+    if (this.#dirty) await this.#reload();
+  }
+
   async #once(): Promise<void> {
-    const { load, worker, log, terminal } = this.#parts;
+    const { load, worker, log } = this.#parts;
     const started = monotonicMs();
     try {
       const next = await load();
-      this.#watcher.add(placesOf(next));
       const before = this.#project;
       this.#project = next;
       warnOfRestart(before, next, log);
@@ -99,26 +109,30 @@ class Reloader {
       const what = changed.length === 0 ? "deploy" : changed.join(", ");
       log.info(`reloaded ${what} in ${Math.round(monotonicMs() - started)} ms`);
     } catch (error) {
-      log.error("not reloaded; the last good version keeps running");
-      terminal.complain(errorText(error, terminal.json));
+      this.#complain(error);
     }
+  }
+
+  /** Once for each save, however often it was built. */
+  #complain(error: unknown): void {
+    const { log, terminal } = this.#parts;
+    const text = errorText(error, terminal.json);
+    if (text === this.#complaint) return;
+    this.#complaint = text;
+    log.error("not reloaded; the last good version keeps running");
+    terminal.complain(text);
   }
 }
 
 /** What to watch: each file of the build, and the folders in which a glob could find new ones. */
-function placesOf({ watch, patterns, configFile }: Project): string[] {
+function placesOf({ watch, patterns, configFile }: Project): Places {
   const folders = patterns.list.filter(isGlob).map((pattern) => splitGlob(patterns.dir, pattern).base);
-  const files = configFile === undefined ? watch : [...watch, configFile];
-  return [...new Set([...files, ...folders])];
+  return { files: configFile === undefined ? watch : [...watch, configFile], folders };
 }
 
 function concerns({ watch, patterns }: Project, path: string): boolean {
   if (watch.includes(path)) return true;
   return patterns.list.some((pattern) => isGlob(pattern) && matchesGlob(patterns.dir, pattern, path));
-}
-
-export function isForeign(path: string): boolean {
-  return /[/\\](node_modules|\.git|\.fleet)([/\\]|$)/.test(path);
 }
 
 /** Names that were added, removed or whose code differs. */

@@ -2,11 +2,10 @@
 import { hostname } from "node:os";
 import type { Command } from "commander";
 import { checkTopic } from "../contracts/name.ts";
-import { check, payloadError } from "../contracts/validate.ts";
+import { followEvents } from "../control/follow-events.ts";
 import { escapeControls } from "../internal/redact.ts";
 import { eventBus } from "../primitives/events.ts";
 import type { ReceivedEvent } from "../primitives/subscription.ts";
-import { PROBE_PREFIX } from "../protocol/event.ts";
 import type { Store } from "../store/store.ts";
 import { addTargetOptions, type TargetFlags, wholeNumber } from "./options.ts";
 import { withStore } from "./target.ts";
@@ -42,23 +41,14 @@ function addPublish(event: Command, terminal: Terminal): void {
       return withStore(flags, async (store) => {
         const { parse } = await import("./task-submit.ts");
         const value = payload === undefined ? null : parse(payload, "the payload");
-        if (flags.unchecked !== true) await checkPayload(store, checkTopic(topic), value);
+        if (flags.unchecked !== true) {
+          const { checkEvent } = await import("../control/known-topic.ts");
+          await checkEvent(store, checkTopic(topic), value);
+        }
         await eventBus({ store: store.events, source: `cli:${hostname()}` }).publish(topic, value);
         if (terminal.json) terminal.print(`${JSON.stringify({ topic, published: true })}\n`);
       });
     });
-}
-
-async function checkPayload(store: Store, topic: string, value: unknown): Promise<void> {
-  const [{ publishedUse }, { jsonSchemaValidator }] = await Promise.all([
-    import("./topic-schema.ts"),
-    import("./task-schema.ts"),
-  ]);
-  const schema = (await publishedUse(store, "topic", topic))?.schema;
-  if (schema === undefined || schema === null) return;
-  const where = `event "${topic}"`;
-  const checked = await check(jsonSchemaValidator(where, schema), value);
-  if (!checked.ok) throw payloadError(where, checked.issues);
 }
 
 function addTail(event: Command, terminal: Terminal): void {
@@ -69,6 +59,10 @@ function addTail(event: Command, terminal: Terminal): void {
       .description("follow events, until Ctrl-C"),
   )
     .option("-n <count>", "end after so many", wholeNumber(1))
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fleet event tail\n  fleet event tail 'fleet.slot.*' harvest.started -n 10",
+    )
     .action((topics: string[], options: { n?: number }, command: Command) =>
       withStore(command.optsWithGlobals<TargetFlags>(), (store) =>
         tailEvents(store, topics.length === 0 ? ["*"] : topics, options.n ?? Infinity, terminal),
@@ -84,26 +78,15 @@ async function tailEvents(
 ): Promise<void> {
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
-  const bus = eventBus({ store: store.events, source: "cli", signal: stop.signal });
-  // What workers prove to themselves with is nobody's news, unless it is asked for.
-  const wanted = (topic: string) =>
-    !topic.startsWith(PROBE_PREFIX) || patterns.some((pattern) => pattern.startsWith(PROBE_PREFIX));
+  const events = followEvents(store.events, { patterns, signal: stop.signal });
+  await events.ready;
+  if (!terminal.json) for (const pattern of patterns) terminal.complain(`listening to ${pattern}\n`);
   let left = most;
-  await Promise.all(
-    patterns.map(async (pattern) => {
-      const events = bus.subscribe(pattern);
-      await events.ready;
-      if (!terminal.json) terminal.complain(`listening to ${pattern}\n`);
-      for await (const event of events) {
-        if (!wanted(event.topic)) continue;
-        terminal.print(terminal.json ? `${JSON.stringify(event)}\n` : `${eventText(event, terminal)}\n`);
-        left -= 1;
-        if (left > 0) continue;
-        stop.abort();
-        return;
-      }
-    }),
-  );
+  for await (const event of events) {
+    terminal.print(terminal.json ? `${JSON.stringify(event)}\n` : `${eventText(event, terminal)}\n`);
+    left -= 1;
+    if (left <= 0) return;
+  }
 }
 
 function eventText(event: ReceivedEvent, terminal: Terminal): string {

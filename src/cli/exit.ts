@@ -20,14 +20,14 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   FLEET_STORE_UNAVAILABLE: EXIT.unreachable,
   FLEET_STORE_BUSY: EXIT.unreachable,
   FLEET_STORE_AUTH: EXIT.unauthorised,
+  FLEET_TOKEN_REFUSED: EXIT.unauthorised,
 };
 
 /** Codes that only commands give. The table in `docs/errors.md` lists the same ones, and a test compares the two both ways. */
 export const COMMAND_CODES = {
-  FLEET_NOT_FOUND: "Nothing bears that name: no automation, stream, queue, task, schedule, pool or item.",
   FLEET_NOTHING_FREE: "`fleet pool claim` found as many items as asked for neither free nor in time.",
-  FLEET_NOT_FOLLOWED: "`--wait` has passed and not all slots have followed.",
-  FLEET_WORKERS_ALIVE: "`fleet wipe` while workers live.",
+  FLEET_NOT_FOLLOWED: "`--wait` has passed, and not all slots have followed, or the worker is not gone.",
+  FLEET_WORKERS_ALIVE: "`fleet wipe` while workers live, or `fleet remove` of one that lives.",
   FLEET_NOT_CONFIRMED: "What deletes or changes much was not confirmed.",
 } as const;
 export type CommandCode = keyof typeof COMMAND_CODES;
@@ -48,13 +48,21 @@ export function exitCodeOf(error: unknown): number {
   return isFleetError(error) ? (BY_CODE[error.code] ?? EXIT.failed) : EXIT.failed;
 }
 
+/** What to do about it, where its message only says what was met. */
+const REMEDIES: Partial<Record<ErrorCode, string>> = {
+  FLEET_STORE_UNAVAILABLE: "is it running there, and is the address right (--store, --master)?",
+  FLEET_TOKEN_REFUSED: "the master keeps the right one in .fleet/token, or was given it as FLEET_TOKEN",
+};
+
 /** What a user is told of an error: with `json` one object, else the message, and for an unexpected one its stack. */
 export function errorText(error: unknown, json: boolean): string {
   const { code, message, stack } = partsOf(error);
   if (json) return `${JSON.stringify({ code, message: redactText(message) })}\n`;
   const known = isFleetError(error) || error instanceof CommandFailed;
+  const remedy = isFleetError(error) ? REMEDIES[error.code] : undefined;
+  const more = remedy === undefined || /[;?]/.test(message) ? "" : `; ${remedy}`;
   const detail = known || stack === undefined ? "" : `\n${stack.split("\n").slice(1).join("\n")}`;
-  return `fleet: ${visible(redactText(message + detail))}\n`;
+  return `fleet: ${visible(redactText(message + more + detail))}\n`;
 }
 
 /** Prints an error and answers the exit code for it. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { QueueStats } from "../store/queue-store.ts";
 import { explainAutomation, explainSlot } from "./explain-automation.ts";
-import type { AutomationLine, SlotLine } from "./status-report.ts";
+import type { AutomationLine, SlotLine } from "../control/status-report.ts";
 
 const NOW = 1_900_000_000_000;
 const slotLike = (over: Partial<SlotLine> = {}): SlotLine => ({
@@ -10,6 +10,8 @@ const slotLike = (over: Partial<SlotLine> = {}): SlotLine => ({
   worker: "w1",
   in_state_seconds: 90,
   generation: 1,
+  sent_generation: 1,
+  rejected: null,
   iterations: 3,
   last_progress_seconds: 2,
   waiting: false,
@@ -33,6 +35,9 @@ const lineLike = (over: Partial<AutomationLine> = {}): AutomationLine => ({
   generation: 1,
   scaled_by: null,
   running: 2,
+  versions: [],
+  canary: null,
+  canary_stopped: null,
   slot_list: [slotLike(), slotLike({ slot_id: 1 })],
   ...over,
 });
@@ -62,6 +67,7 @@ describe("an automation", () => {
     const paused = lineLike({
       paused: true,
       running: 0,
+      versions: [],
       slot_list: [slotLike({ state: "waiting", reason: "paused" })],
     });
     expect(words(paused)).toEqual([

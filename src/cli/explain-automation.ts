@@ -1,6 +1,6 @@
 // Why an automation, or one of its slots, does not do more than it does: in words. Pure.
 import type { QueueStats } from "../store/queue-store.ts";
-import type { AutomationLine, SlotLine } from "./status-report.ts";
+import type { AutomationLine, SlotLine } from "../control/status-report.ts";
 import { duration, firstLine } from "./table.ts";
 
 /** One finding: a code for programs, a sentence for people. */
@@ -66,6 +66,7 @@ export function explainAutomation(
   line: AutomationLine,
   stats: QueueStats | undefined,
   now: number,
+  permits?: Finding,
 ): Finding[] {
   const { name, slots, running, slot_list: list } = line;
   const idle = whyIdle(line);
@@ -79,11 +80,17 @@ export function explainAutomation(
         code: slot.state,
         message: `slot ${slot.slot_id} is ${slot.state}${slot.reason === null ? "" : `: ${slot.reason}`}`,
       });
-  if (stats !== undefined) found.push(...explainQueue(name, stats, running, now));
+  if (stats !== undefined) found.push(...explainQueue(name, stats, running, now, permits));
   return found;
 }
 
-function explainQueue(name: string, stats: QueueStats, running: number, now: number): Finding[] {
+function explainQueue(
+  name: string,
+  stats: QueueStats,
+  running: number,
+  now: number,
+  permits: Finding | undefined,
+): Finding[] {
   const { counts, settings, oldestWaitingAt, busyKeys } = stats;
   const oldest =
     oldestWaitingAt === null ? "" : ` (the oldest was submitted ${duration(now - oldestWaitingAt)} ago)`;
@@ -100,6 +107,7 @@ function explainQueue(name: string, stats: QueueStats, running: number, now: num
       code: "slots-busy",
       message: `${running === 1 ? "its slot is" : `all ${running} slots are`} busy`,
     });
+  if (counts.waiting > 0 && permits !== undefined) found.push(permits);
   for (const { key, active, waiting } of busyKeys.slice(0, 20))
     found.push({
       code: "key-busy",

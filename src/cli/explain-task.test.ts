@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { TaskRecord } from "../protocol/task.ts";
 import type { QueueStats } from "../store/queue-store.ts";
 import { aheadOf, explainTask, type TaskFacts } from "./explain-task.ts";
-import type { AutomationLine, SlotLine } from "./status-report.ts";
+import type { AutomationLine, SlotLine } from "../control/status-report.ts";
 
 const NOW = 1_900_000_000_000;
 const taskLike = (over: Partial<TaskRecord> = {}): TaskRecord => ({
@@ -30,6 +30,7 @@ const taskLike = (over: Partial<TaskRecord> = {}): TaskRecord => ({
   leaseUntil: null,
   cancelling: false,
   tick: null,
+  print: null,
   ...over,
 });
 const statsLike = (

@@ -2,7 +2,7 @@
 import type { TaskRecord, TaskState } from "../protocol/task.ts";
 import type { QueueStats } from "../store/queue-store.ts";
 import { atLimit, count, type Finding, whyIdle } from "./explain-automation.ts";
-import type { AutomationLine } from "./status-report.ts";
+import type { AutomationLine } from "../control/status-report.ts";
 import { duration, firstLine } from "./table.ts";
 
 export interface TaskFacts {
@@ -13,6 +13,8 @@ export interface TaskFacts {
   now: number;
   /** Tasks of the same key that run. */
   running: readonly TaskRecord[];
+  /** That its queue waits for a rate limit. */
+  permits?: Finding | undefined;
   ahead: Ahead;
 }
 
@@ -81,6 +83,7 @@ function scheduled({ task, now }: TaskFacts): Finding[] {
 function waiting(facts: TaskFacts): Finding[] {
   const { task, stats, automation, ahead, now } = facts;
   const found = blocked(facts);
+  if (facts.permits !== undefined) found.push(facts.permits);
   if (found.length === 0 && stats.counts.active >= automation.running)
     found.push({
       code: "slots-busy",

@@ -1,14 +1,17 @@
 // `fleet explain`: why something is not done yet, in words.
 import type { Command } from "commander";
+import { checkContracts, liveManifests } from "../control/contract-check.ts";
 import { escapeControls } from "../internal/redact.ts";
 import { nearest } from "../internal/suggest.ts";
 import type { TaskRecord, TaskState } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
-import { CommandFailed } from "./exit.ts";
+import { FleetError } from "../errors.ts";
+import { explainAgreement } from "./explain-agreement.ts";
 import { explainAutomation, explainSlot, type Finding } from "./explain-automation.ts";
+import { findPermits } from "./explain-permits.ts";
 import { aheadOf, explainTask } from "./explain-task.ts";
 import { addTargetOptions, type TargetFlags } from "./options.ts";
-import { automationLine } from "./status-report.ts";
+import { automationLine } from "../control/status-report.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -52,7 +55,7 @@ export function addExplain(program: Command, terminal: Terminal): void {
 }
 
 async function explain(store: Store, what: string, id: string | undefined): Promise<Explained> {
-  const { taskNamed, searchTask } = await import("./task-queue.ts");
+  const { taskNamed, searchTask } = await import("../control/known-queue.ts");
   if (id !== undefined) return aboutTask(store, await taskNamed(store, what, id));
   const [, automation, slotId] = /^([^/]+)\/(\d+)$/.exec(what) ?? [];
   const names = await knownNames(store);
@@ -62,7 +65,7 @@ async function explain(store: Store, what: string, id: string | undefined): Prom
   const task = await searchTask(store, what);
   if (task !== undefined) return aboutTask(store, task);
   const near = nearest(automation ?? what, names);
-  throw new CommandFailed(
+  throw new FleetError(
     "FLEET_NOT_FOUND",
     `there is no automation, queue or task "${what}"${near === undefined ? "" : `; did you mean "${near}"?`}`,
   );
@@ -81,15 +84,22 @@ async function knownNames(store: Store): Promise<string[]> {
 
 async function lineOf(store: Store, name: string) {
   const [view, health] = await Promise.all([store.registry.view(), store.registry.slotHealth()]);
-  return { line: automationLine(name, view, health), now: view.now };
+  return { line: automationLine(name, view, health), now: view.now, view };
 }
 
 async function aboutAutomation(store: Store, name: string): Promise<Explained> {
-  const [{ line, now }, stats] = await Promise.all([
+  const [{ line, now, view }, stats, manifests] = await Promise.all([
     lineOf(store, name),
     store.queues.stats({ queue: name }),
+    store.registry.manifests(),
   ]);
-  return { kind: "automation", name, findings: explainAutomation(line, stats, now) };
+  const contracts = checkContracts(liveManifests(manifests, view.workers, now));
+  const permits = stats === undefined ? undefined : await findPermits(store, name, now);
+  return {
+    kind: "automation",
+    name,
+    findings: [...explainAutomation(line, stats, now, permits), ...explainAgreement(line, contracts)],
+  };
 }
 
 async function aboutSlot(store: Store, name: string, slotId: number): Promise<Explained> {
@@ -105,8 +115,7 @@ async function aboutSlot(store: Store, name: string, slotId: number): Promise<Ex
 async function aboutTask(store: Store, task: TaskRecord): Promise<Explained> {
   const queue = task.queue;
   const [{ line, now }, stats] = await Promise.all([lineOf(store, queue), store.queues.stats({ queue })]);
-  if (stats === undefined)
-    throw new CommandFailed("FLEET_NOT_FOUND", `queue "${queue}" is not there any more`);
+  if (stats === undefined) throw new FleetError("FLEET_NOT_FOUND", `queue "${queue}" is not there any more`);
   const open = task.state === "waiting" || task.state === "scheduled";
   const running = open && task.key !== null ? await some(store, queue, "active") : undefined;
   const before = task.state === "waiting" ? await some(store, queue, "waiting") : undefined;
@@ -116,6 +125,7 @@ async function aboutTask(store: Store, task: TaskRecord): Promise<Explained> {
     automation: line,
     now,
     running: running?.tasks.filter(({ key }) => key === task.key) ?? [],
+    permits: task.state === "waiting" ? await findPermits(store, queue, now) : undefined,
     ahead: { ...aheadOf(task, before?.tasks ?? []), more: before?.more ?? false },
   });
   return { kind: "task", name: `${queue} ${task.id} (${task.state})`, findings };

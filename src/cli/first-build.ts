@@ -7,8 +7,9 @@ import { findConfig } from "../project/files.ts";
 import { isGlob, splitGlob } from "../project/glob.ts";
 import type { Project } from "../project/project.ts";
 import { errorText, EXIT, exitCodeOf } from "./exit.ts";
-import { isForeign, SETTLE_MS } from "./dev.ts";
+import { SETTLE_MS } from "./dev.ts";
 import type { Terminal } from "./terminal.ts";
+import { isForeign } from "./watch-files.ts";
 
 const CODE = new Set([".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx", ".json"]);
 

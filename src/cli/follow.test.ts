@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { follows, type Goal } from "./follow.ts";
-import type { AutomationLine, SlotLine } from "./status-report.ts";
+import type { AutomationLine, SlotLine } from "../control/status-report.ts";
 
 const slot = (slot_id: number, state: SlotLine["state"], generation = 1) =>
   ({ slot_id, state, generation }) as SlotLine;

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { checkName } from "../contracts/name.ts";
 import type { Store } from "../store/store.ts";
 import { addTargetOptions, type TargetFlags, wholeNumber } from "./options.ts";
+import { limitsOf } from "./explain-permits.ts";
 import { type Column, duration, renderTable } from "./table.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
@@ -15,6 +16,8 @@ export interface LimitLine {
   windows: { limit: number; per_seconds: number; burst: number; available: number }[];
   /** Unix milliseconds. */
   free_at: number;
+  /** Whose tasks need permits of it. */
+  queues: string[];
 }
 
 /** `fleet limit …`: how far rate limits are used, straight from the store. */
@@ -43,6 +46,7 @@ async function listLimits(store: Store, n: number, name?: string): Promise<Limit
   const { limits } = store.state;
   const names = name === undefined ? await limits.list() : [name];
   const all = await Promise.all(names.map((one) => limits.show({ name: one, n })));
+  const used = [...limitsOf(await store.registry.manifests())];
   return all.flatMap((records, i) =>
     records.map(({ key, windows, freeAt }) => ({
       name: names[i] as string,
@@ -54,6 +58,7 @@ async function listLimits(store: Store, n: number, name?: string): Promise<Limit
         available,
       })),
       free_at: freeAt,
+      queues: used.filter(([, by]) => by.name === names[i] && by.key === key).map(([queue]) => queue),
     })),
   );
 }
@@ -77,6 +82,7 @@ export function renderLimits(
       text: ({ windows }) => windows.map(({ available, burst }) => `${available}/${burst}`).join(", "),
     },
     { title: "ALL FREE IN", align: "right", text: (line) => duration(line.free_at - now) },
+    { title: "QUEUES", text: ({ queues }) => (queues.length === 0 ? "-" : queues.join(", ")) },
   ];
   return `${renderTable(lines, columns, paintTitle)}\n`;
 }

@@ -2,13 +2,17 @@
 import { Command, CommanderError } from "commander";
 import { FleetError } from "../errors.ts";
 import { VERSION } from "../protocol/version.ts";
+import { addConfig } from "./config.ts";
 import { addCounter } from "./counter.ts";
 import { EXIT, reportError } from "./exit.ts";
 import { addEvent } from "./event.ts";
 import { addExplain } from "./explain.ts";
+import { addGraph } from "./graph.ts";
 import { addLimit } from "./limit.ts";
 import { addLock } from "./lock.ts";
+import { addMaster } from "./master.ts";
 import { addStoreOptions } from "./options.ts";
+import { addOperate } from "./operate.ts";
 import { addPool } from "./pool.ts";
 import { addRun } from "./run-command.ts";
 import { addSchedule } from "./schedule.ts";
@@ -24,13 +28,14 @@ Examples:
   fleet dev                                 run the project in this folder, reload on save
   fleet up automations/*.ts                 run these files
   fleet worker --store redis://host:6379    one worker of many, on a shared store
+  fleet worker --join http://host:4400      one worker of many, through a master
   fleet status                              what runs where, and what does not and why
   fleet explain scraper                     why it does not do more than it does
   fleet scale url-pinger 4                  run four slots of it
   fleet stream tail url-pinger              follow a stream
   fleet task submit scraper '{"url":"…"}'   give a queue something to do
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 store unreachable, 4 not authorised, 5 drain was forced.`;
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 store or master unreachable, 4 not authorised, 5 drain was forced.`;
 
 function fleetCommand(terminal: Terminal): Command {
   const program = new Command("fleet")
@@ -42,9 +47,13 @@ function fleetCommand(terminal: Terminal): Command {
     .addHelpText("after", EXAMPLES);
   addStoreOptions(program);
   addRun(program, terminal);
+  addMaster(program, terminal);
   addStatus(program, terminal);
   addExplain(program, terminal);
+  addGraph(program, terminal);
   addSteer(program, terminal);
+  addConfig(program, terminal);
+  addOperate(program, terminal);
   addStream(program, terminal);
   addTask(program, terminal);
   addSchedule(program, terminal);

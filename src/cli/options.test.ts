@@ -10,7 +10,10 @@ test("whole numbers", () => {
 test("seconds", () => {
   expect(seconds(10)("1.5")).toBe(1.5);
   expect(seconds(10)("0")).toBe(0);
-  for (const text of ["11", "-1", "Infinity", "x", ""]) expect(() => seconds(10)(text)).toThrow("seconds");
+  expect(seconds(10)("10s")).toBe(10);
+  expect(seconds(600)("2m")).toBe(120);
+  for (const text of ["11", "11s", "1m", "-1", "Infinity", "x", "s", ""])
+    expect(() => seconds(10)(text)).toThrow("seconds");
 });
 
 test("lists", () => {

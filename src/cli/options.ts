@@ -9,14 +9,21 @@ export interface TargetFlags extends StoreFlags {
 
 export interface StoreFlags {
   store?: string;
+  master?: string;
+  token?: string;
   namespace?: string;
   json?: boolean;
 }
 
-/** `--store`, `--namespace` and `--json`, which every command takes. */
+/** `--store`, `--master`, `--token`, `--namespace` and `--json`, which every command takes. */
 export function addStoreOptions(command: Command): Command {
   return command
     .option("--store <url>", "address of the store (FLEET_STORE); default the SQLite file .fleet/fleet.db")
+    .option("--master <url>", "address of a master whose store to use, in place of --store (FLEET_MASTER)")
+    .option(
+      "--token <token>",
+      "the master's token; better in FLEET_TOKEN, as others see what a command was called with",
+    )
     .option("--namespace <name>", "keeps fleets on one store apart (FLEET_NAMESPACE)")
     .option("--json", "output for programs: JSON");
 }
@@ -46,12 +53,29 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   };
 }
 
-/** Seconds, also with a fraction. */
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of `90s` or `2h`; of a bare number, seconds. NaN where it is no length of time. */
+function spanOf(text: string): number {
+  const [, digits, unit = "s"] = /^(\d+\.?\d*|\.\d+)\s*(ms|s|m|h|d)?$/.exec(text) ?? [];
+  return digits === undefined ? Number.NaN : Number(digits) * (UNITS[unit] as number);
+}
+
+/** A length of time in ms: a number with its unit, seconds where there is none. */
+export function span(text: string): number {
+  const ms = spanOf(text);
+  if (!Number.isNaN(ms)) return ms;
+  throw new InvalidArgumentError("It must be a length of time, as in 90s, 10m, 2h or 3d.");
+}
+
+/** Seconds, also with a fraction; like every length of time also with a unit. */
 export function seconds(max: number): (text: string) => number {
   return (text) => {
-    const value = /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : Number.NaN;
+    const value = spanOf(text) / 1000;
     if (value <= max) return value;
-    throw new InvalidArgumentError(`It must be a number of seconds from 0 to ${max}.`);
+    throw new InvalidArgumentError(
+      `It must be a number of seconds from 0 to ${max}, or a length of time, as in 90s or 10m.`,
+    );
   };
 }
 

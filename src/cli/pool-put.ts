@@ -1,5 +1,4 @@
 // `fleet pool put`, `claim`, `release`, `retire`: what changes a pool.
-import { hostname, userInfo } from "node:os";
 import { FleetError } from "../errors.ts";
 import { SILENT, Throttle } from "../internal/log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -10,10 +9,13 @@ import { PoolWaiters } from "../primitives/pool-waiters.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailed } from "./exit.ts";
 import type { TargetFlags } from "./options.ts";
-import { contractOf, findPool } from "./pool-schema.ts";
+import { contractOf, findPool } from "../control/known-pool.ts";
+import { payloadText, tagsOf } from "../primitives/pool-items.ts";
+import { judged } from "./judged.ts";
 import { jsonOr } from "./pool-view.ts";
 import { parse, payloadsOf } from "./task-submit.ts";
 import type { Terminal } from "./terminal.ts";
+import { whoAmI } from "./whoami.ts";
 
 export interface PutFlags extends TargetFlags {
   tags?: string;
@@ -41,18 +43,23 @@ export async function putItems(
     throw new FleetError("FLEET_USAGE", `--id is for one item, got ${payloads.length}`);
   const tags = flags.tags === undefined ? {} : (parse(flags.tags, "--tags") as object);
   const contract = contractOf(await findPool(store, pool), flags.unchecked === true);
+  const given = contract.tags === undefined && flags.tags === undefined ? {} : { tags };
+  const whereOf = (at: number) => `pool "${pool}": item ${at}`;
+  for (const [at, payload] of payloads.entries()) await payloadText(contract, whereOf(at), payload);
+  await tagsOf(contract, whereOf(0), given.tags);
+  const items = payloads.map((payload) => ({ payload, ...given }));
+  const validated = flags.unchecked === true ? null : await judged(store, { pool }, items, whereOf);
   // Who types a command has no say in the pool's settings.
   const pools = new Pools(store, { log: SILENT, declareAs: "guest" });
   try {
     const ids = await pools.handle(contract).putMany(
-      payloads.map((payload) => ({
-        payload,
-        ...(contract.tags === undefined && flags.tags === undefined ? {} : { tags }),
+      items.map((item) => ({
+        ...item,
         ...(flags.ttl === undefined ? {} : { ttlSeconds: flags.ttl / 1000 }),
         ...(flags.id === undefined ? {} : { id: flags.id }),
       })),
     );
-    terminal.print(terminal.json ? `${JSON.stringify({ pool, ids })}\n` : `${ids.join("\n")}\n`);
+    terminal.print(terminal.json ? `${JSON.stringify({ pool, ids, validated })}\n` : `${ids.join("\n")}\n`);
   } finally {
     await pools.close();
   }
@@ -74,7 +81,7 @@ export async function claimItems(
     pool,
     holder: uuidv7(),
     waiters,
-    declare: () => Promise.reject(new CommandFailed("FLEET_NOT_FOUND", `pool "${pool}" is gone`)),
+    declare: () => Promise.reject(new FleetError("FLEET_NOT_FOUND", `pool "${pool}" is gone`)),
     log: SILENT,
     quietly: new Throttle(5000),
   });
@@ -86,14 +93,14 @@ export async function claimItems(
       holdMs: hold,
       waitMs: wait,
       autoExtend: false,
-      by: `${userInfo().username} at ${hostname()}`,
+      by: whoAmI(),
       signal: stop.signal,
       fence: undefined,
     });
     if (granted === null)
       throw new CommandFailed(
         "FLEET_NOTHING_FREE",
-        `pool "${pool}": ${count === 1 ? "no item" : `fewer than ${count} items`} that match ${count === 1 ? "is" : "are"} free`,
+        `pool "${pool}": ${count === 1 ? "no item that matches is" : `fewer than ${count} items that match are`} free; "fleet pool items ${pool}" shows who holds them, --wait waits for one`,
       );
     const lines = granted.map(({ item }) => ({
       id: item.id,
@@ -139,5 +146,5 @@ export async function retireItems(
     for (const { id, outcome } of outcomes)
       terminal.print(outcome === "retired" ? `${id} is retired\n` : `${id} is not there\n`);
   if (outcomes.every(({ outcome }) => outcome === "unknown"))
-    throw new CommandFailed("FLEET_NOT_FOUND", `pool "${pool}": nothing was retired`);
+    throw new FleetError("FLEET_NOT_FOUND", `pool "${pool}": nothing was retired`);
 }

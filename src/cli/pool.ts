@@ -1,12 +1,12 @@
 // `fleet pool …`: what is in the pools, who holds and who waits, straight from the store.
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { ITEM_STATES, type ItemRecord, type ItemState, type ItemTags } from "../protocol/pool.ts";
 import type { Store } from "../store/store.ts";
-import { addTargetOptions, type TargetFlags, wholeNumber } from "./options.ts";
+import { addTargetOptions, span, type TargetFlags, wholeNumber } from "./options.ts";
 import type { ClaimFlags, PutFlags } from "./pool-put.ts";
 import { itemLine, poolLine, renderItems, renderPools } from "./pool-view.ts";
+import { readEach } from "./read-each.ts";
 import { withStore } from "./target.ts";
-import { span } from "./task-filters.ts";
 import type { Terminal } from "./terminal.ts";
 
 const PAGE = 500;
@@ -40,10 +40,8 @@ function addLs(pool: Command, terminal: Terminal): void {
   ).action((_options, command: Command) =>
     withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
       const [now, names] = await Promise.all([store.now(), store.pools.list()]);
-      const all = await Promise.all(
-        names.map(async (name) => ({ name, stats: await store.pools.stats({ pool: name }) })),
-      );
-      const lines = all.flatMap(({ name, stats }) => (stats === undefined ? [] : [poolLine(name, stats)]));
+      const all = await readEach("pool", names, (name) => store.pools.stats({ pool: name }));
+      const lines = all.map(({ name, found }) => poolLine(name, found));
       terminal.print(
         terminal.json ? `${JSON.stringify(lines)}\n` : renderPools(lines, now, terminal.colors(1).dim),
       );
@@ -75,7 +73,7 @@ function addItems(pool: Command, terminal: Terminal): void {
     .action((name: string, _options, command: Command) => {
       const flags = command.optsWithGlobals<ItemFlags>();
       return withStore(flags, async (store) => {
-        const { findPool } = await import("./pool-schema.ts");
+        const { findPool } = await import("../control/known-pool.ts");
         await findPool(store, name);
         const [now, items] = [await store.now(), await selectItems(store, name, flags)];
         if (terminal.json) return terminal.print(`${JSON.stringify(items.map(itemLine))}\n`);
@@ -149,8 +147,12 @@ function addClaim(pool: Command, terminal: Terminal): void {
     ),
   )
     .option("--count <count>", "so many, or none", wholeNumber(1, 1000), 1)
-    .option("--hold <time>", "for so long: 90s, 10m, 2h", span, 30_000)
-    .option("--wait <time>", "wait in line for so long", span, 0)
+    .addOption(
+      new Option("--hold <time>", "for so long: 90s, 10m, 2h").argParser(span).default(30_000, "30s"),
+    )
+    .addOption(
+      new Option("--wait <time>", "wait in line for so long").argParser(span).default(0, "not at all"),
+    )
     .addHelpText(
       "after",
       "\nThe lease holds for its time, or until: fleet pool release POOL ID TOKEN. Where nothing is free the exit code is 1.\n\nExamples:\n  fleet pool claim sessions --where site=a --where site=b --hold 10m --wait 30s",
@@ -192,11 +194,10 @@ function addEnds(pool: Command, terminal: Terminal): void {
 }
 
 function whereOption(command: Command): Command {
-  return command.option(
-    "--where <tag=value>",
-    "bearing this tag; several values of one tag: any of them",
-    addTag,
-    {},
+  return command.addOption(
+    new Option("--where <tag=value>", "bearing this tag; several values of one tag: any of them")
+      .argParser(addTag)
+      .default({}, "any item"),
   );
 }
 

@@ -1,4 +1,4 @@
-import { nextTick } from "../control/ticks.ts";
+import { nextTickOf } from "../control/known-schedule.ts";
 import type { ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
 import { type Column, duration, renderTable } from "./table.ts";
 
@@ -20,12 +20,9 @@ export interface ScheduleLine {
   payload: unknown;
 }
 
-export function scheduleLine(
-  queue: string,
-  { spec, paused, since, lastTick }: ScheduleRecord,
-  now: number,
-): ScheduleLine {
-  const next = paused ? null : nextTick(spec.timing, Math.max(lastTick ?? since, since, now));
+export function scheduleLine(queue: string, record: ScheduleRecord, now: number): ScheduleLine {
+  const { spec, paused, lastTick } = record;
+  const next = nextTickOf(record, now);
   return {
     queue,
     id: spec.id,

@@ -1,13 +1,14 @@
 // `fleet schedule …`: what submits tasks by itself, straight from the store.
 import type { Command } from "commander";
-import { checkName } from "../contracts/name.ts";
+import { damageWords } from "../control/damaged.ts";
+import { findSchedule, scheduledQueue } from "../control/known-schedule.ts";
 import { runNow } from "../control/schedules.ts";
-import { nearest } from "../internal/suggest.ts";
+import { escapeControls } from "../internal/redact.ts";
 import type { ScheduleRecord } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
-import { CommandFailed } from "./exit.ts";
 import { addTargetOptions, type TargetFlags } from "./options.ts";
 import { renderSchedules, scheduleLine } from "./schedule-view.ts";
+import { readEach } from "./read-each.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -22,7 +23,7 @@ export function addSchedule(program: Command, terminal: Terminal): void {
   addTargetOptions(schedule.command("ls [queue]").description("all schedules, with their next tick")).action(
     (queue: string | undefined, _options, command: Command) =>
       withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
-        if (queue !== undefined) await mustBeThere(store, queue);
+        if (queue !== undefined) await scheduledQueue(store, queue);
         const lines = await linesOf(store, queue === undefined ? await store.queues.list() : [queue]);
         terminal.print(
           terminal.json ? `${JSON.stringify(lines)}\n` : renderSchedules(lines, terminal.colors(1).dim),
@@ -67,7 +68,7 @@ function addOne(
   addTargetOptions(schedule.command(`${verb} <queue> <id>`).description(description)).action(
     (queue: string, id: string, _options, command: Command) =>
       withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
-        const { words, json } = await act(store, { queue, id, record: await find(store, queue, id) });
+        const { words, json } = await act(store, { queue, id, record: await findSchedule(store, queue, id) });
         terminal.print(terminal.json ? `${JSON.stringify({ queue, id, ...json })}\n` : `${words}\n`);
       }),
   );
@@ -98,37 +99,11 @@ async function remove(store: Store, { queue, id, record }: At): Promise<Done> {
 }
 
 async function linesOf(store: Store, queues: readonly string[]) {
-  const all = await Promise.all(
-    queues.map(async (queue) => {
-      const { now, schedules } = await store.queues.schedules({ queue });
-      return schedules.map((record) => scheduleLine(queue, record, now));
-    }),
-  );
-  return all.flat();
-}
-
-async function find(store: Store, queue: string, id: string): Promise<ScheduleRecord> {
-  await mustBeThere(store, queue);
-  const { schedules } = await store.queues.schedules({ queue });
-  const record = schedules.find(({ spec }) => spec.id === id);
-  if (record !== undefined) return record;
-  const names = schedules.map(({ spec }) => spec.id);
-  throw notFound(`there is no schedule "${id}" of queue "${queue}"`, id, names);
-}
-
-async function mustBeThere(store: Store, queue: string): Promise<void> {
-  checkName("queue", queue);
-  const names = await store.queues.list();
-  if (!names.includes(queue)) throw notFound(`there is no queue "${queue}"`, queue, names);
-}
-
-function notFound(message: string, name: string, names: readonly string[]): CommandFailed {
-  const near = nearest(name, names);
-  const hint =
-    near !== undefined
-      ? `did you mean "${near}"?`
-      : names.length === 0
-        ? "there are none yet"
-        : `there are: ${names.join(", ")}`;
-  return new CommandFailed("FLEET_NOT_FOUND", `${message}; ${hint}`);
+  const all = await readEach("queue", queues, async (queue) => {
+    const { now, schedules } = await store.queues.schedules({ queue });
+    return schedules.map((record) => scheduleLine(queue, record, now));
+  });
+  for (const record of await store.damaged())
+    if (record.kind === "schedule") process.stderr.write(`${escapeControls(damageWords(record))}\n`);
+  return all.flatMap(({ found }) => found);
 }

@@ -1,5 +1,6 @@
 import type { Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
+import { LEAVE_SECONDS } from "../worker/partition.ts";
 import type { Worker } from "../worker/worker.ts";
 import { EXIT } from "./exit.ts";
 
@@ -44,15 +45,26 @@ export interface Shutdown {
   drainSeconds: number;
 }
 
-/** Waits for a signal, drains, and answers the exit code. A second signal ends this process and its children at once. */
+/**
+ * Waits for a signal, for somebody who asks this worker to drain, or until its policy says that it has been without the store for too long;
+ * drains, and answers the exit code. A second signal ends this process and its children at once.
+ */
 export async function untilDrained({ worker, signals, log, drainSeconds }: Shutdown): Promise<number> {
-  const name = await signals.first;
-  log.info(`${name}: draining, for at most ${drainSeconds} s; a second signal forces the end`);
+  const { why, code, ...how } = await Promise.race([
+    signals.first.then((name) => ({ why: name, deadlineSeconds: drainSeconds, code: undefined })),
+    worker.asked.then((request) => ({ why: `asked by ${request.by}`, ...request, code: undefined })),
+    worker.lost.then(({ afterSeconds }) => ({
+      why: `the store has been away for ${afterSeconds} s, and the partition policy is "exit"`,
+      deadlineSeconds: Math.min(drainSeconds, LEAVE_SECONDS),
+      code: EXIT.unreachable,
+    })),
+  ]);
+  log.info(`${why}: draining, for at most ${how.deadlineSeconds} s; a second signal forces the end`);
   void signals.second.then(() => force(worker, log));
-  const { forced } = await worker.drain({ deadlineSeconds: drainSeconds });
+  const { forced } = await worker.drain(how);
   if (forced) log.warn("the drain was forced");
   else log.info("drained");
-  return forced ? EXIT.forced : EXIT.done;
+  return code ?? (forced ? EXIT.forced : EXIT.done);
 }
 
 function force(worker: Worker, log: Log): void {

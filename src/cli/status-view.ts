@@ -1,5 +1,10 @@
 import { escapeControls } from "../internal/redact.ts";
-import type { AutomationLine, SlotLine, StatusReport, WorkerLine } from "./status-report.ts";
+import type { AutomationLine, SlotLine, StatusReport, WorkerLine } from "../control/status-report.ts";
+import { edgeWords } from "../control/contract-check.ts";
+import { damageWords, unreadable } from "../control/damaged.ts";
+import { versionWords } from "../control/drift.ts";
+import { canaryWords, stoppedCanaryWords } from "./canary-words.ts";
+import { drainWords } from "./drain-words.ts";
 import { type Column, duration, firstLine, renderTable } from "./table.ts";
 
 /** Mark-up, so that rendering needs no terminal. */
@@ -10,12 +15,16 @@ export interface Paint {
 
 const WORKER_COLUMNS: readonly Column<WorkerLine>[] = [
   { title: "WORKER", text: ({ id }) => id },
-  { title: "STATE", text: ({ state, deaf }) => (deaf === null ? state : `${state}, deaf`) },
+  { title: "STATE", text: workerState },
   { title: "HOST", text: ({ host }) => host },
   { title: "PID", align: "right", text: ({ pid }) => String(pid) },
   { title: "LAST BEAT", align: "right", text: (line) => duration(line.last_beat_seconds * 1000) },
   { title: "SLOTS", align: "right", text: ({ slots, capacity }) => `${slots}/${capacity}` },
 ];
+
+function workerState({ state, deaf, cordon }: WorkerLine): string {
+  return `${state}${deaf === null ? "" : ", deaf"}${cordon === null ? "" : ", cordoned"}`;
+}
 
 /** One line of the table: a slot, or several next to each other of which there is nothing to say but the same. */
 interface Row extends SlotLine {
@@ -54,32 +63,53 @@ const PROCESS_COLUMNS: readonly Column<Row>[] = [
   { title: "LAG", align: "right", text: ({ loop_lag_ms: lag }) => (lag === null ? "-" : `${lag} ms`) },
 ];
 
-/** The report as text, with a line feed at its end. `wide` adds each slot's task, and its process with memory, CPU and event loop lag. */
-export function renderStatus(report: StatusReport, paint: Paint, wide = false): string {
+/** The report as text, with a line feed at its end. `where`: the store, for where nothing is there. `wide` adds each slot's task, and its process with memory, CPU and event loop lag. */
+export function renderStatus(report: StatusReport, paint: Paint, { wide = false, where = "" } = {}): string {
   const workers =
     report.workers.length === 0
-      ? 'No worker has registered; start one with "fleet up" or "fleet worker".'
-      : [renderTable(report.workers, WORKER_COLUMNS, paint.dim), ...report.workers.flatMap(deafness)].join(
+      ? `No worker has registered${where}; start one with "fleet up" or "fleet worker".`
+      : [renderTable(report.workers, WORKER_COLUMNS, paint.dim), ...report.workers.flatMap(notesOn)].join(
           "\n",
         );
+  const unread = unreadable(report);
   const automations = report.automations.map((line) => {
     const tasks = line.slot_list.some(({ task }) => task !== null);
-    return renderAutomation(line, rowsOf(line, report.now), slotColumns(report.now, { wide, tasks }), paint);
+    const columns = slotColumns(report.now, { wide, tasks });
+    const head = unread.includes(line.name) ? "what is desired cannot be read, see below" : headline(line);
+    return renderAutomation(line, head, rowsOf(line, report.now), columns, paint);
   });
-  return `${[workers, ...automations].join("\n\n")}\n`;
+  const broken = report.contracts.filter(({ outcome }) => outcome === "broken");
+  const contracts = broken.map((edge) => escapeControls(`broken contract: ${edgeWords(edge)}`)).join("\n");
+  const damaged = report.damaged.map((record) => escapeControls(damageWords(record))).join("\n");
+  return `${[workers, ...automations, contracts, damaged].filter((part) => part !== "").join("\n\n")}\n`;
 }
 
-function deafness({ id, deaf }: WorkerLine): string[] {
-  return deaf === null ? [] : [escapeControls(`${id} is deaf: ${deaf}`)];
+function notesOn({ id, deaf, cordon, drain }: WorkerLine): string[] {
+  return [
+    ...(deaf === null ? [] : [`${id} is deaf: ${deaf}`]),
+    ...(cordon === null
+      ? []
+      : [`${id} is cordoned by ${cordon.by} for ${duration(cordon.seconds * 1000)}: it gets no new slots`]),
+    ...(drain === null ? [] : [drainWords(id, drain)]),
+  ].map(escapeControls);
+}
+
+/** A canary that is going on, and one that stopped by itself. */
+function trialOf({ canary, canary_stopped: stopped }: AutomationLine): string[] {
+  return [
+    ...(canary === null ? [] : [canaryWords(canary)]),
+    ...(stopped === null ? [] : [stoppedCanaryWords(stopped)]),
+  ].map((words) => `  ${escapeControls(words)}`);
 }
 
 function renderAutomation(
   line: AutomationLine,
+  what: string,
   rows: readonly Row[],
   columns: readonly Column<Row>[],
   paint: Paint,
 ): string {
-  const head = `${paint.bold(escapeControls(line.name))}  ${headline(line)}`;
+  const head = [`${paint.bold(escapeControls(line.name))}  ${what}`, ...trialOf(line)].join("\n");
   if (rows.length === 0) return head;
   const table = renderTable(rows, columns, paint.dim);
   return `${head}\n${table.replace(/^/gm, "  ")}`;
@@ -104,10 +134,10 @@ function alike(a: SlotLine, b: SlotLine, now: number): boolean {
   return a.state === "waiting" && b.state === "waiting" && same && note(a, now) === note(b, now);
 }
 
-function headline({ slots, running, paused, generation }: AutomationLine): string {
+function headline({ slots, running, paused, generation, versions }: AutomationLine): string {
   if (slots === null) return "nothing deployed yet";
-  const state = paused ? ", paused" : "";
-  return `${running} of ${slots} slots running${state}, generation ${generation}`;
+  const drift = versions.length > 1 ? `, ${versions.length} versions: ${versionWords(versions)}` : "";
+  return `${running} of ${slots} slots running${paused ? ", paused" : ""}, generation ${generation}${escapeControls(drift)}`;
 }
 
 function taskOf({ task }: SlotLine): string {
@@ -126,7 +156,11 @@ function progress({ waiting, last_progress_seconds: seconds }: SlotLine): string
 }
 
 function note(slot: SlotLine, now: number): string {
-  return [slot.reason === null ? "" : firstLine(slot.reason), lastError(slot, now)]
+  const refused =
+    slot.rejected === null
+      ? ""
+      : `keeps its config: it refused that of generation ${slot.rejected.generation} (${firstLine(slot.rejected.reason)})`;
+  return [slot.reason === null ? "" : firstLine(slot.reason), refused, lastError(slot, now)]
     .filter((part) => part !== "")
     .join("; ");
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { SlotHealth } from "../protocol/health.ts";
 import type { SlotStatus, WorkerRecord } from "../protocol/status.ts";
 import type { FleetView } from "../store/store.ts";
-import { statusReport } from "./status-report.ts";
+import { statusReport } from "../control/status-report.ts";
 import { renderStatus } from "./status-view.ts";
 
 const NOW = 1_800_000_000_000;
@@ -61,6 +61,7 @@ function view(fields: Partial<FleetView> & { slots?: number; paused?: boolean })
     assignments: {},
     leases: [],
     leader: null,
+    damaged: [],
     ...rest,
   };
 }
@@ -101,6 +102,8 @@ test("a running slot", () => {
     worker: "w1",
     in_state_seconds: 90,
     generation: 1,
+    sent_generation: null,
+    rejected: null,
     iterations: 42,
     last_progress_seconds: null,
     waiting: false,
@@ -222,7 +225,7 @@ test("a slot's heals and its process", () => {
       ],
     },
   ]);
-  const wide = renderStatus(report, PLAIN, true).split("\n");
+  const wide = renderStatus(report, PLAIN, { wide: true }).split("\n");
   expect(wide.at(-3)).toMatch(/RESTARTS {2}PID {2}MEMORY {2}CPU {3}LAG {2}NOTE$/);
   expect(wide.at(-2)).toMatch(
     / 99 {3}80 MB {2}3 % {2}7 ms {2}last error 2 s ago \(killed, collateral\): Error: boom$/,
@@ -243,7 +246,7 @@ test("the task that a slot runs", () => {
     { id: "t-1", attempt: 1, count: 5, seconds: 3 },
     null,
   ]);
-  const shown = renderStatus(report, PLAIN, true);
+  const shown = renderStatus(report, PLAIN, { wide: true });
   expect(shown).toMatch(/RESTARTS {2}TASK +PID/);
   expect(shown).toMatch(/t-1 \(3 s, attempt 2\)[^]*t-1 \+4 \(3 s\)/);
   expect(renderStatus(report, PLAIN)).not.toContain("TASK");
@@ -367,4 +370,78 @@ test("slots that wait for one and the same thing are one line", () => {
 
 test("an empty store says what to do", () => {
   expect(renderStatus(statusReport(view({ desired: {} })), PLAIN)).toContain('start one with "fleet up"');
+});
+
+test("a worker that is cordoned or is to leave says so, and what it waits for", () => {
+  const slots = [
+    slot(0, {
+      state: "stopping",
+      since: NOW - 12_000,
+      task: { id: "t1", attempt: 1, count: 1, since: NOW - 60_000 },
+    }),
+    slot(1, { state: "stopped" }),
+  ];
+  const drain = { since: NOW - 13_000, until: NOW + 47_000, by: "anna", forced: false };
+  const asked = { by: "bert", at: NOW - 5000, incarnation: "w3-1", deadlineMs: 1 };
+  const workers = [
+    worker("w1", { wish: { cordon: { by: "anna", at: NOW - 60_000 } } }),
+    worker("w2", { draining: true, drain, slots }),
+    worker("w3", { wish: { drain: asked } }),
+    worker("w4", { draining: true, drain: { ...drain, by: null, until: NOW - 1000 } }),
+    // Of one that is gone there is nothing to wait for.
+    worker("w5", { draining: true, drain, slots, expiresAt: NOW }),
+  ];
+  const report = statusReport(view({ workers }));
+  expect(report.workers[0]?.cordon).toEqual({ by: "anna", seconds: 60 });
+  expect(report.workers[1]?.drain).toEqual({
+    by: "anna",
+    begun: true,
+    seconds: 13,
+    left_seconds: 47,
+    forced: false,
+    waits_for: [
+      { automation: "pinger", slot_id: 0, state: "stopping", seconds: 12, task: { id: "t1", seconds: 60 } },
+    ],
+  });
+  expect(report.workers[4]?.drain).toBeNull();
+  const text = renderStatus(report, PLAIN);
+  expect(text).toMatch(/^w1 +online, cordoned /m);
+  expect(text).toContain("\nw1 is cordoned by anna for 1 m 0 s: it gets no new slots\n");
+  expect(text).toContain(
+    "\nw2 drains for 13 s (asked by anna), by force in 47 s; it waits for pinger/0 (stopping for 12 s, task t1 for 1 m 0 s)\n",
+  );
+  expect(text).toContain("\nw3 was asked to drain by bert 5 s ago and has not begun: ");
+  expect(text).toContain("\nw4 drains for 13 s, its deadline passed 1 s ago; no slot runs any more\n");
+  expect(text).not.toMatch(/^w5 (drains|was)/m);
+});
+
+test("versions that differ and broken contracts are shown", () => {
+  const known = (version: string) => ({ pinger: { version, labels: {} } });
+  const workers = [worker("w1", { known: known("1") }), worker("w2", { known: known("2") })];
+  const manifest = (version: string, type: string) => ({
+    name: "pinger",
+    kind: "continuous" as const,
+    version,
+    configSchema: null,
+    stateSchema: null,
+    output: { stream: "pinger", schema: { type }, maxLength: 1, ttlSeconds: 1, maxPayloadBytes: 1 },
+    tasks: null,
+    uses: { pop: [{ kind: "stream", name: "pinger", schema: { type: "string" } }] },
+    liveConfig: false,
+  });
+  const manifests = { w1: [manifest("1", "string")], w2: [manifest("2", "null")] };
+  const report = statusReport(view({ workers }), {}, manifests);
+  expect(report.automations[0]?.versions).toEqual([
+    { version: "1", workers: ["w1"] },
+    { version: "2", workers: ["w2"] },
+  ]);
+  expect(report.contracts).toHaveLength(2);
+  const text = renderStatus(report, PLAIN);
+  expect(text).toContain(", 2 versions: w1 has 1, w2 has 2\n");
+  expect(text).toContain(
+    'broken contract: stream "pinger" from pinger@2 to pinger@1: the payload is given as null, but taken as a text\n',
+  );
+  const alone = statusReport(view({ workers: workers.slice(0, 1) }), {}, manifests);
+  expect(alone.contracts).toEqual([]);
+  expect(renderStatus(alone, PLAIN)).not.toContain("versions:");
 });

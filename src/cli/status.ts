@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { addTargetOptions, type TargetFlags } from "./options.ts";
-import { statusReport } from "./status-report.ts";
+import { statusReport } from "../control/status-report.ts";
 import { renderStatus } from "./status-view.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
@@ -16,13 +16,21 @@ export function addStatus(program: Command, terminal: Terminal): void {
     .action((_options, command: Command) => {
       const flags = command.optsWithGlobals<StatusFlags>();
       return withStore(flags, async (store, target) => {
-        const [view, health] = await Promise.all([store.registry.view(), store.registry.slotHealth()]);
-        const report = statusReport(view, health);
+        const { registry } = store;
+        const [view, health, manifests] = await Promise.all([
+          registry.view(),
+          registry.slotHealth(),
+          registry.manifests(),
+        ]);
+        const report = statusReport(view, health, manifests, await store.damaged());
         const head = { fleet: store.fleetId, store: target.shown, namespace: target.namespace };
         terminal.print(
           terminal.json
             ? `${JSON.stringify({ ...head, ...report })}\n`
-            : renderStatus(report, terminal.colors(1), flags.wide),
+            : renderStatus(report, terminal.colors(1), {
+                wide: flags.wide ?? false,
+                where: ` in ${target.shown}${target.namespace === "" ? "" : `, namespace ${target.namespace}`}`,
+              }),
         );
       });
     });

@@ -49,6 +49,7 @@ function says({ verb = "scale", before, desired = BASE, slotId, workers = [WORKE
     assignments: {},
     leases: [],
     leader: null,
+    damaged: [],
   };
   return wordsOf(steered({ verb, name: "a", slotId, before, desired, view, health }));
 }

@@ -2,7 +2,7 @@
 import { place, whyUnplaced } from "../control/place.ts";
 import type { DesiredAutomation } from "../protocol/spec.ts";
 import type { FleetView } from "../store/store.ts";
-import { automationLine, type Health } from "./status-report.ts";
+import { automationLine, type Health } from "../control/status-report.ts";
 
 export type Verb = "scale" | "pause" | "resume" | "recycle";
 

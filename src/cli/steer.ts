@@ -1,16 +1,15 @@
 // `fleet scale`, `pause`, `resume` and `recycle`: changes of what is desired, straight in the store.
-import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
 import { checkName } from "../contracts/name.ts";
 import { type Change, changeDesired, MAX_SLOTS, pause, recycle, resume, scale } from "../control/desire.ts";
-import { nearest } from "../internal/suggest.ts";
+import { unknownAutomation } from "../control/not-found.ts";
 import type { Store } from "../store/store.ts";
-import { CommandFailed } from "./exit.ts";
 import { type Goal, untilFollowed } from "./follow.ts";
 import { addTargetOptions, seconds, type TargetFlags, wholeNumber } from "./options.ts";
 import { steered, type Steered, type Verb, wordsOf } from "./steer-words.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
+import { whoAmI } from "./whoami.ts";
 
 const MAX_WAIT_SECONDS = 86_400;
 
@@ -39,7 +38,7 @@ export function addSteer(program: Command, terminal: Terminal): void {
   )
     .addHelpText("after", "\nExamples:\n  fleet scale scraper 8\n  fleet scale scraper 0 --wait 30")
     .action((name: string, slots: number, _options, command: Command) => {
-      const by = `command line (${whoAmI()})`;
+      const by = whoAmI();
       return act(command, { verb: "scale", name, change: (desired) => scale(desired, slots, by) });
     });
 
@@ -117,27 +116,4 @@ function jsonOf(
     unplaced_reason: why,
     followed,
   };
-}
-
-function unknownAutomation(name: string, names: readonly string[]): CommandFailed {
-  const near = nearest(name, names);
-  const hint =
-    near !== undefined
-      ? `did you mean "${near}"?`
-      : names.length === 0
-        ? "nothing has been deployed yet"
-        : `there are: ${names.join(", ")}`;
-  return new CommandFailed(
-    "FLEET_NOT_FOUND",
-    `there is no automation "${name}" (${hint}); nothing was changed`,
-  );
-}
-
-/** For people who ask later who changed it. */
-function whoAmI(): string {
-  try {
-    return `${userInfo().username}@${hostname()}`;
-  } catch {
-    return hostname(); // A user id without a name, as in some containers.
-  }
 }

@@ -1,4 +1,5 @@
 import type { Store, StreamStats } from "../store/store.ts";
+import { readEach } from "./read-each.ts";
 import { type Column, duration, renderTable } from "./table.ts";
 
 /** One line of `fleet stream ls --json`. */
@@ -37,10 +38,8 @@ const COLUMNS: readonly Column<StreamLine>[] = [
 
 export async function listStreams(store: Store): Promise<StreamLine[]> {
   const [now, names] = await Promise.all([store.now(), store.streams.list()]);
-  const all = await Promise.all(
-    names.map(async (name) => ({ name, stats: await store.streams.stats({ stream: name }) })),
-  );
-  return all.flatMap(({ name, stats }) => (stats === undefined ? [] : [streamLine(name, stats, now)]));
+  const all = await readEach("stream", names, (name) => store.streams.stats({ stream: name }));
+  return all.map(({ name, found }) => streamLine(name, found, now));
 }
 
 export function streamLine(name: string, stats: StreamStats, now: number): StreamLine {

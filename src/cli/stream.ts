@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import { checkName } from "../contracts/name.ts";
 import { redactText } from "../internal/redact.ts";
-import { nearest } from "../internal/suggest.ts";
 import type { Store } from "../store/store.ts";
-import { CommandFailed } from "./exit.ts";
+import type { FleetError } from "../errors.ts";
 import { addTargetOptions, seconds, type TargetFlags, wholeNumber } from "./options.ts";
 import { popWaiting } from "./stream-pop.ts";
-import { followStream } from "./stream-tail.ts";
+import { followStream } from "../control/follow-stream.ts";
+import { notFound } from "../control/not-found.ts";
+import { entryAsJson } from "../protocol/envelope.ts";
 import { listStreams, renderStreams } from "./stream-list.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
@@ -76,15 +77,16 @@ function addTail(stream: Command, terminal: Terminal): void {
   addTargetOptions(stream.command("tail <name>").description("follow what is pushed, without taking it"))
     .option("-n <count>", "how many of the newest entries to show first", wholeNumber(0, MAX_N), 0)
     .action((name: string, options: { n: number }, command: Command) =>
-      withStream(name, command, (store) =>
-        followStream(store, {
+      withStream(name, command, async (store) => {
+        const { ended } = followStream(store, {
           stream: name,
           last: options.n,
-          onEntry: (raw) => terminal.print(`${raw}\n`),
+          onEntry: (raw) => terminal.print(`${terminal.json ? entryAsJson(raw) : raw}\n`),
           onTrouble: (message) => terminal.complain(`fleet: ${redactText(message)}\n`),
           signal: untilStopped(),
-        }),
-      ),
+        });
+        await ended;
+      }),
     );
 }
 
@@ -118,29 +120,12 @@ async function withStream(
   });
 }
 
-async function unknownStream(store: Store, name: string): Promise<CommandFailed> {
+async function unknownStream(store: Store, name: string): Promise<FleetError> {
   const names = await store.streams.list();
-  const near = nearest(name, names);
-  const hint =
-    near !== undefined
-      ? `did you mean "${near}"?`
-      : names.length === 0
-        ? "there are none yet"
-        : '"fleet stream ls" lists all';
-  return new CommandFailed("FLEET_NOT_FOUND", `there is no stream "${name}"; ${hint}`);
+  return notFound("stream", name, names, { others: '"fleet stream ls" lists all' });
 }
 
 function printEntries(terminal: Terminal, entries: readonly string[]): void {
-  if (terminal.json) terminal.print(`[${entries.map(asJson).join(",")}]\n`);
+  if (terminal.json) terminal.print(`[${entries.map(entryAsJson).join(",")}]\n`);
   else if (entries.length > 0) terminal.print(`${entries.join("\n")}\n`);
-}
-
-/** The entry as it lies there; one that is no JSON at all (some other program wrote it) as a text. */
-function asJson(raw: string): string {
-  try {
-    JSON.parse(raw);
-    return raw;
-  } catch {
-    return JSON.stringify(raw);
-  }
 }

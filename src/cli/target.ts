@@ -8,7 +8,7 @@ import { redactUrl } from "../internal/redact.ts";
 import { findConfig } from "../project/files.ts";
 import { absoluteAddress, DEFAULT_STORE, sqliteFile } from "../project/store-address.ts";
 import { openStore, storeKind } from "../store/open.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, StoreOptions } from "../store/store.ts";
 import type { StoreFlags, TargetFlags } from "./options.ts";
 
 /** A store, named but not opened. */
@@ -17,7 +17,10 @@ export interface Target {
   url: string;
   /** The address as it was given, without user and password. */
   shown: string;
+  /** Of a master: empty for whichever it serves. */
   namespace: string;
+  /** Given where the store is served by a master. */
+  token?: string | undefined;
 }
 
 /** What a project's config file says about its store. */
@@ -29,9 +32,11 @@ export interface Settings {
 }
 
 export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
-  const typed = flags.store ?? nonEmpty(process.env.FLEET_STORE);
+  const typed = typedAddress(flags);
   const given = typed ?? settings.store ?? defaultStore();
-  storeKind(given);
+  const served = storeKind(given) === "remote";
+  if (flags.token !== undefined && !served)
+    throw new FleetError("FLEET_USAGE", "--token is for a master; name it by --master");
   if (given === "sqlite::memory:") {
     throw new FleetError(
       "FLEET_STORE_URL_INVALID",
@@ -42,19 +47,44 @@ export function chooseTarget(flags: StoreFlags, settings: Settings): Target {
     url: absoluteAddress(given, typed === undefined ? settings.dir : process.cwd()),
     shown: redactUrl(given),
     namespace: checkNamespace(flags.namespace ?? process.env.FLEET_NAMESPACE ?? settings.namespace ?? ""),
+    ...(served ? { token: flags.token ?? nonEmpty(process.env.FLEET_TOKEN) } : {}),
   };
+}
+
+/** The address that flags or environment name: of a store, or of a master whose store is meant. */
+function typedAddress({ store, master }: StoreFlags): string | undefined {
+  if (store !== undefined && master !== undefined)
+    throw new FleetError("FLEET_USAGE", "--store and --master name two stores; leave one out");
+  if (store !== undefined) return store;
+  if (master !== undefined) return masterAddress(master, "--master");
+  const [ownStore, ownMaster] = [nonEmpty(process.env.FLEET_STORE), nonEmpty(process.env.FLEET_MASTER)];
+  if (ownStore !== undefined && ownMaster !== undefined)
+    throw new FleetError(
+      "FLEET_USAGE",
+      "FLEET_STORE and FLEET_MASTER are both set and name two stores; say which by --store or --master",
+    );
+  return ownMaster === undefined ? ownStore : masterAddress(ownMaster, "FLEET_MASTER");
+}
+
+function masterAddress(url: string, where: string): string {
+  if (/^https?:/i.test(url)) return url;
+  throw new FleetError(
+    "FLEET_STORE_URL_INVALID",
+    `${where} is ${JSON.stringify(redactUrl(url))}, which is no address of a master; it looks like http://host:4400 or https://host`,
+  );
 }
 
 /**
  * The target of a command that only needs a store. The config file is loaded only where flags and environment leave the
- * store or the namespace open: a namespace that it sets must count here just as it does for the workers.
+ * store or the namespace open: a namespace that it sets must count here just as it does for the workers. A master knows its own.
  */
 export async function findTarget(flags: TargetFlags): Promise<Target> {
   const dir = process.cwd();
+  const address = typedAddress(flags);
   const open =
     flags.config !== undefined ||
-    (flags.store ?? nonEmpty(process.env.FLEET_STORE)) === undefined ||
-    (flags.namespace ?? process.env.FLEET_NAMESPACE) === undefined;
+    address === undefined ||
+    (!/^https?:/.test(address) && (flags.namespace ?? process.env.FLEET_NAMESPACE) === undefined);
   const settings = open ? await settingsIn(dir, flags.config) : undefined;
   return chooseTarget(flags, settings ?? { dir, store: undefined, namespace: undefined });
 }
@@ -72,16 +102,22 @@ export async function openExisting(target: Target): Promise<Store> {
   if (file !== undefined && !existsSync(file)) {
     throw new FleetError(
       "FLEET_STORE_UNAVAILABLE",
-      `there is no store at ${target.shown} (${file} does not exist); start one with "fleet up", or name another with --store`,
+      `there is no store at ${target.shown} (${file} does not exist); start one with "fleet up", or name another with --store, or a master with --master`,
     );
   }
-  return openStore(target.url, { namespace: target.namespace });
+  return openStore(target.url, accessOf(target));
 }
 
-/** Opens a store for workers; a SQLite file is made where there is none. */
-export function openForWorker(target: Target, log: Log): Promise<Store> {
+function accessOf({ url, namespace, token }: Target): StoreOptions {
+  if (storeKind(url) !== "remote") return { namespace };
+  return { token, ...(namespace === "" ? {} : { namespace }) };
+}
+
+/** Opens a store for workers and masters; a SQLite file is made where there is none. */
+export function openForWorker(target: Target, log: Log, deadlineSeconds?: number): Promise<Store> {
   return openStore(target.url, {
-    namespace: target.namespace,
+    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
+    ...accessOf(target),
     log: (level, message, fields) => log[level](message, fields),
   });
 }
@@ -94,7 +130,7 @@ export async function withStore<T>(
   const target = await findTarget(flags);
   const store = await openExisting(target);
   try {
-    return await use(store, target);
+    return await use(store, { ...target, namespace: store.namespace });
   } finally {
     await store.close();
   }

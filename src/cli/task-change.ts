@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import { CommandFailed, EXIT } from "./exit.ts";
 import type { TargetFlags } from "./options.ts";
 import { type FilterFlags, selectIds, statesOf } from "./task-filters.ts";
-import { findQueue } from "./task-queue.ts";
+import { findQueue } from "../control/known-queue.ts";
 import type { Terminal } from "./terminal.ts";
 
 export type Change = "retry" | "cancel";

@@ -3,7 +3,8 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import type { TaskRecord, TaskState } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
-import { matches, selectIds, selectTasks, sinceOf, span, statesOf } from "./task-filters.ts";
+import { span } from "./options.ts";
+import { matches, selectIds, selectTasks, sinceOf, statesOf } from "./task-filters.ts";
 
 const NOW = 1_000_000;
 const task = (over: Partial<TaskRecord>) =>

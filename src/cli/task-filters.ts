@@ -8,10 +8,9 @@ import {
   type TaskState,
 } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
-import { wholeNumber } from "./options.ts";
+import { span, wholeNumber } from "./options.ts";
 
 const PAGE = 500;
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export interface FilterFlags {
   state?: TaskState[];
@@ -30,13 +29,6 @@ export function addFilters(command: Command, limit?: number): Command {
     .option("--older <age>", "in their state for longer than so, as in 10m (ms, s, m, h, d)", span)
     .option("--newer <age>", "in their state for less than so", span)
     .option("--limit <count>", "at most so many", wholeNumber(1), limit);
-}
-
-/** A length of time in ms: a number with its unit, seconds where there is none. */
-export function span(text: string): number {
-  const [, digits = "", unit = "s"] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(text) ?? [];
-  if (digits !== "") return Number(digits) * (UNITS[unit] as number);
-  throw new InvalidArgumentError("It must be a length of time, as in 90s, 10m, 2h or 3d.");
 }
 
 function stateList(text: string): TaskState[] {

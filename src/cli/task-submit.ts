@@ -8,8 +8,10 @@ import type { SubmitOptions } from "../primitives/queue-options.ts";
 import { Queues } from "../primitives/queues.ts";
 import type { Store } from "../store/store.ts";
 import type { TargetFlags } from "./options.ts";
-import { findQueue, type KnownQueue } from "./task-queue.ts";
-import { publishedContract, uncheckedContract } from "./task-schema.ts";
+import { findQueue, type KnownQueue } from "../control/known-queue.ts";
+import { publishedContract, uncheckedContract } from "../control/published-tasks.ts";
+import type { Validated } from "../control/verdicts.ts";
+import { fits, judged } from "./judged.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface SubmitFlags extends TargetFlags {
@@ -40,16 +42,20 @@ export async function submitTasks(
 ): Promise<void> {
   const payloads = await payloadsOf(texts);
   const contract = contractFor(await findQueue(store, name), flags.unchecked === true);
+  const whereOf = (at: number) => `queue "${name}": payload ${at}`;
+  for (const [at, payload] of payloads.entries()) await fits(contract.payload, payload, whereOf(at));
+  const validated =
+    flags.unchecked === true ? null : await judged(store, { automation: name }, payloads, whereOf);
   const queues = new Queues(store, { log: SILENT });
   try {
     const queue = queues.handle(contract);
     const handles = await queue.submitMany(payloads, optionsOf(flags));
-    if (flags.wait === undefined) return print(terminal, name, handles);
+    if (flags.wait === undefined) return print(terminal, { queue: name, validated, handles });
     if (!terminal.json) for (const { id } of handles) terminal.complain(`waiting for ${id}\n`);
     const results = await Promise.all(
       handles.map((handle) => handle.result({ waitSeconds: (flags.wait as number) / 1000 })),
     );
-    print(terminal, name, handles, results);
+    print(terminal, { queue: name, validated, handles, results });
   } finally {
     await queues.close();
   }
@@ -57,9 +63,18 @@ export async function submitTasks(
 
 function print(
   terminal: Terminal,
-  queue: string,
-  handles: readonly TaskHandle[],
-  results?: readonly unknown[],
+  {
+    queue,
+    validated,
+    handles,
+    results,
+  }: {
+    queue: string;
+    /** Null for what was not checked. */
+    validated: Validated | null;
+    handles: readonly TaskHandle[];
+    results?: readonly unknown[];
+  },
 ): void {
   if (terminal.json) {
     const tasks = handles.map(({ id, outcome }, at) => ({
@@ -67,7 +82,7 @@ function print(
       outcome,
       ...(results === undefined ? {} : { result: results[at] ?? null }),
     }));
-    terminal.print(`${JSON.stringify({ queue, tasks })}\n`);
+    terminal.print(`${JSON.stringify({ queue, tasks, validated })}\n`);
     return;
   }
   const lines =

@@ -3,10 +3,11 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { FleetError } from "../errors.ts";
 import { ON_DUPLICATE, TASK_STATES } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
-import { addTargetOptions, type TargetFlags } from "./options.ts";
+import { addTargetOptions, span, type TargetFlags } from "./options.ts";
+import { readEach } from "./read-each.ts";
 import { withStore } from "./target.ts";
 import type { Change, ChangeFlags } from "./task-change.ts";
-import { addFilters, type FilterFlags, selectTasks, span, statesOf } from "./task-filters.ts";
+import { addFilters, type FilterFlags, selectTasks, statesOf } from "./task-filters.ts";
 import type { SubmitFlags } from "./task-submit.ts";
 import { queueLine, renderQueues, renderTask, renderTasks, taskLine } from "./task-view.ts";
 import type { Terminal } from "./terminal.ts";
@@ -107,10 +108,8 @@ function addLs(task: Command, terminal: Terminal): void {
 
 async function listQueues(store: Store, terminal: Terminal): Promise<void> {
   const [now, names] = await Promise.all([store.now(), store.queues.list()]);
-  const all = await Promise.all(
-    names.map(async (name) => ({ name, stats: await store.queues.stats({ queue: name }) })),
-  );
-  const lines = all.flatMap(({ name, stats }) => (stats === undefined ? [] : [queueLine(name, stats, now)]));
+  const all = await readEach("queue", names, (name) => store.queues.stats({ queue: name }));
+  const lines = all.map(({ name, found }) => queueLine(name, found, now));
   terminal.print(terminal.json ? `${JSON.stringify(lines)}\n` : renderQueues(lines, terminal.colors(1).dim));
 }
 
@@ -120,7 +119,7 @@ async function listTasks(
   filters: FilterFlags,
   terminal: Terminal,
 ): Promise<void> {
-  const { findQueue } = await import("./task-queue.ts");
+  const { findQueue } = await import("../control/known-queue.ts");
   await findQueue(store, queue);
   const now = await store.now();
   const tasks = await selectTasks(store.queues, {
@@ -149,7 +148,7 @@ function addShow(task: Command, terminal: Terminal): void {
     )
     .action((first: string, second: string | undefined, _options, command: Command) =>
       withStore(command.optsWithGlobals<TargetFlags>(), async (store) => {
-        const { taskNamed } = await import("./task-queue.ts");
+        const { taskNamed } = await import("../control/known-queue.ts");
         const [found, now] = await Promise.all([taskNamed(store, first, second), store.now()]);
         terminal.print(
           terminal.json

@@ -2,6 +2,7 @@ import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { FleetError } from "../errors.ts";
 import { workerState } from "../protocol/status.ts";
+import { storeKind } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailed } from "./exit.ts";
 import { addTargetOptions, type TargetFlags } from "./options.ts";
@@ -19,7 +20,7 @@ export function addWipe(program: Command, terminal: Terminal): void {
     .option("--force", "also while workers are alive")
     .addHelpText(
       "after",
-      "\nDeletes streams, events' counters, desired state and records of workers, of this namespace only.\n\nExamples:\n  fleet wipe\n  fleet wipe --store redis://localhost:6379 --namespace staging --yes",
+      "\nDeletes streams, queues, pools, schedules, locks, counters, rate limits, configs with their history, and records of workers,\nof this namespace only.\n\nExamples:\n  fleet wipe\n  fleet wipe --store redis://localhost:6379 --namespace staging --yes",
     )
     .action((_options, command: Command) => wipe(command.optsWithGlobals<WipeFlags>(), terminal));
 }
@@ -37,7 +38,7 @@ async function wipe(flags: WipeFlags, terminal: Terminal): Promise<void> {
     const { deleted } = await store.wipe();
     terminal.print(
       terminal.json
-        ? `${JSON.stringify({ store: target.shown, namespace: target.namespace, deleted })}\n`
+        ? `${JSON.stringify({ store: target.shown, namespace: store.namespace, deleted })}\n`
         : `Deleted ${what} (${deleted} keys or rows).\n`,
     );
   } finally {
@@ -45,7 +46,8 @@ async function wipe(flags: WipeFlags, terminal: Terminal): Promise<void> {
   }
 }
 
-function describe({ shown, namespace }: Target): string {
+function describe({ url, shown, namespace }: Target): string {
+  if (namespace === "" && storeKind(url) === "remote") return `everything of the fleet that ${shown} serves`;
   const space = namespace === "" ? "without a namespace" : `of namespace "${namespace}"`;
   return `everything of the fleet ${space} in ${shown}`;
 }

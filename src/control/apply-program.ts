@@ -1,15 +1,16 @@
 import type { Log } from "../internal/log.ts";
 import type { Program } from "../protocol/program.ts";
 import type { Store } from "../store/store.ts";
+import { announce } from "./config.ts";
 import { applyDeploy } from "./deploy.ts";
 
 /** Writes down what a program asks for: the desired state that it seeds, and the schedules that its batch automations declare. */
 export async function applyProgram(
-  { registry, queues }: Pick<Store, "registry" | "queues">,
+  { registry, queues, events }: Pick<Store, "registry" | "queues" | "events">,
   program: Program,
   log: Log,
 ): Promise<void> {
-  await applyDeploy(registry, program, log);
+  await applyDeploy(registry, program, log, (change) => void announce({ events }, change));
   for (const { manifest } of program.automations) {
     if (manifest.tasks === null) continue;
     const { queue } = manifest.tasks;

@@ -19,7 +19,7 @@ describe("seed", () => {
         deployed: {},
         changedBy: { slots: "deploy", config: "deploy" },
       },
-      overrides: [],
+      replaced: [],
     });
   });
 
@@ -40,7 +40,7 @@ describe("seed", () => {
     );
     expect(seeded).toMatchObject({
       desired: { slots: 9, config: { a: 2 }, generation: 6, changedBy: { slots: "cli", config: "deploy" } },
-      overrides: [],
+      replaced: [],
     });
   });
 
@@ -48,10 +48,30 @@ describe("seed", () => {
     const current = { ...fresh({ slots: 2 }), slots: 9, changedBy: { slots: "api:jo", config: "deploy" } };
     expect(seed("a", current, { slots: 3 })).toMatchObject({
       desired: { slots: 3, changedBy: { slots: "deploy" }, generation: 2 },
-      overrides: [{ part: "slots", by: "api:jo" }],
+      replaced: [{ part: "slots", by: "api:jo" }],
     });
     // Somebody had set the very value that is deployed now: nothing is lost, so nobody is warned.
-    expect(seed("a", { ...current, slots: 3 }, { slots: 3 })?.overrides).toEqual([]);
+    expect(seed("a", { ...current, slots: 3 }, { slots: 3 })?.replaced).toEqual([]);
+  });
+
+  it("treats overrides as a part like the others, as a whole and in their order", () => {
+    const eu = { labels: { region: "eu" }, config: { rate: 2 } };
+    const gpu = { labels: { gpu: "true" }, config: { rate: null } };
+    const current = fresh({ overrides: [eu] });
+    expect(current).toMatchObject({ overrides: [eu], changedBy: { overrides: "deploy" } });
+    expect(seed("a", current, { overrides: [eu] })).toBeUndefined();
+    // Whoever has changed them keeps what they set until the entry changes.
+    const patched = { ...current, overrides: [gpu], changedBy: { ...current.changedBy, overrides: "cli" } };
+    expect(seed("a", patched, { overrides: [eu] })).toBeUndefined();
+    expect(seed("a", patched, {})).toBeUndefined();
+    expect(seed("a", patched, { overrides: [gpu, eu] })).toMatchObject({
+      desired: { overrides: [gpu, eu], generation: 2, changedBy: { overrides: "deploy", config: "deploy" } },
+      replaced: [{ part: "overrides", by: "cli" }],
+    });
+    expect(seed("a", current, { overrides: [] })).toMatchObject({ desired: { overrides: [] }, replaced: [] });
+    // Kept by a version that did not note who had set them.
+    const old = { ...fresh({}), overrides: [gpu] };
+    expect(seed("a", old, { overrides: [eu] })?.replaced).toEqual([{ part: "overrides", by: "somebody" }]);
   });
 
   it("keeps a pause", () => {
@@ -109,6 +129,57 @@ describe("applyDeploy", () => {
     expect(warn).toHaveBeenCalledWith('deploy changed slots of "a", which cli had set meanwhile', {
       generation: 3,
     });
+    await store.close();
+  });
+
+  it("keeps what it changes of config in the history, and changes nothing for a config that does not fit", async () => {
+    const store = await openStore("sqlite::memory:");
+    const error = vi.fn<(message: string) => void>();
+    const log = { ...SILENT, error };
+    const schema = { type: "object", properties: { n: { type: "number" } } };
+    const typed = (deploy: Program["deploy"]): Program => {
+      const { automations } = program(deploy);
+      return {
+        deploy,
+        automations: automations.map((one) => ({
+          ...one,
+          manifest: { ...one.manifest, configSchema: schema },
+        })),
+      };
+    };
+    const told = vi.fn<(change: object) => void>();
+    const apply = (a: { slots?: number; config?: unknown }) =>
+      applyDeploy(store.registry, typed({ a }), log, told);
+    const history = async () =>
+      (await store.registry.configHistory({ name: "a", limit: 9 })).map(({ generation, config, by }) => [
+        generation,
+        config,
+        by,
+      ]);
+    await apply({ config: { n: 1 } });
+    await apply({ config: { n: 2 } });
+    await apply({ slots: 3, config: { n: 2 } });
+    const before = (await store.registry.view()).desired.a;
+    expect(before).toMatchObject({ generation: 3, slots: 3 });
+    await apply({ slots: 9, config: { n: "three" } });
+    expect((await store.registry.view()).desired.a).toEqual(before);
+    expect(error.mock.calls.map(([message]) => message)).toEqual([
+      'deploy: config of "a": n: must be number. Nothing was changed',
+    ]);
+    expect(await history()).toEqual([
+      [2, { n: 2 }, "deploy"],
+      [1, { n: 1 }, "deploy"],
+    ]);
+    expect(told.mock.calls.map(([change]) => change)).toMatchObject([{ generation: 1 }, { generation: 2 }]);
+    // A reference is left to the slots, and a canary that runs is dropped.
+    const canary = { size: { slots: 1 }, config: { n: 5 }, since: 1, generation: 4, by: "jo" };
+    const trial = { ...(before as DesiredAutomation), canary, generation: 4 };
+    await store.registry.putDesired({ name: "a", desired: trial, expected: 3 });
+    await apply({ config: { n: "env:N" } });
+    expect((await store.registry.view()).desired.a).toMatchObject({ config: { n: "env:N" }, canary: null });
+    expect(await store.registry.configHistory({ name: "a", limit: 1 })).toMatchObject([
+      { generation: 5, note: "the canary was dropped" },
+    ]);
     await store.close();
   });
 });

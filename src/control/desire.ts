@@ -6,6 +6,7 @@ import { integer } from "../contracts/options.ts";
 import { FleetError } from "../errors.ts";
 import type { DesiredAutomation } from "../protocol/spec.ts";
 import type { Registry } from "../store/store.ts";
+import { refuseUnreadable } from "./damaged.ts";
 
 export const MAX_SLOTS = 10_000;
 
@@ -66,7 +67,9 @@ export async function changeDesired(
   change: Change,
 ): Promise<Changed> {
   for (let tries = 0; tries < 20; tries++) {
-    const { desired: all } = await registry.view();
+    const view = await registry.view();
+    refuseUnreadable(name, view);
+    const { desired: all } = view;
     const before = Object.hasOwn(all, name) ? all[name] : undefined;
     if (before === undefined) return { outcome: "unknown", names: Object.keys(all).toSorted() };
     const desired = change(before);

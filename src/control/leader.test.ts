@@ -16,7 +16,7 @@ test("sweeps pools: retired items are forgotten when they were kept for long eno
   await store.pools.retire({ pool, id: "k", note: "" });
   now += 61_000;
   expect(await store.pools.get({ pool, id: "k" })).toMatchObject({ state: "retired" });
-  const leader = new Leader({ store, candidate: "a", leaseMs: 3_000, sweepMs: 20_000, log: SILENT });
+  const leader = new Leader({ store, candidate: "a", rank: 0, leaseMs: 3_000, sweepMs: 20_000, log: SILENT });
   await leader.turn(undefined);
   await vi.waitFor(async () => expect(await store.pools.get({ pool, id: "k" })).toBeUndefined());
   await leader.resign();
@@ -36,7 +36,14 @@ test("forgets the probes of workers that are gone, and topics that are silent fo
     return topics;
   };
   const sweep = async (left: string[]) => {
-    const leader = new Leader({ store, candidate: "a", leaseMs: 3_000, sweepMs: 20_000, log: SILENT });
+    const leader = new Leader({
+      store,
+      candidate: "a",
+      rank: 0,
+      leaseMs: 3_000,
+      sweepMs: 20_000,
+      log: SILENT,
+    });
     await leader.turn(undefined);
     await vi.waitFor(async () => expect(await known()).toEqual(left));
     await leader.resign();
@@ -67,7 +74,7 @@ test("forgets as much as there is, of all queues in turn, as long as it leads", 
   });
   vi.spyOn(store.queues, "list").mockImplementation(async () => ["busy", "calm"]);
   const lead = (candidate: string) =>
-    (leader = new Leader({ store, candidate, leaseMs: 60_000, sweepMs: 20_000, log: SILENT })).turn(
+    (leader = new Leader({ store, candidate, rank: 0, leaseMs: 60_000, sweepMs: 20_000, log: SILENT })).turn(
       undefined,
     );
   await lead("a");
@@ -80,3 +87,27 @@ test("forgets as much as there is, of all queues in turn, as long as it leads", 
   await leader?.resign();
   await store.close();
 });
+
+test("a master that waits for the lead asks for it every second, so that it leads soon after the lease of a dead one", async () => {
+  let now = 1_781_234_567_890;
+  const store = await openStore("sqlite::memory:", { frozenNow: () => now });
+  const options = { store, leaseMs: 30_000, sweepMs: 60_000, log: SILENT };
+  const dead = new Leader({ ...options, candidate: "dead", rank: 1 });
+  await dead.turn(undefined);
+  const next = new Leader({ ...options, candidate: "next", rank: 1 });
+  const worker = new Leader({ ...options, candidate: "worker", rank: 0 });
+  for (const one of [next, worker]) await one.turn(undefined);
+  now += 30_001;
+  await vi.waitFor(
+    async () => {
+      // Whoever asks first after the end has it, and a master takes it from a worker.
+      await next.turn(undefined);
+      expect(next.leading).toBe(true);
+    },
+    { timeout: 9000, interval: 50 },
+  );
+  await worker.turn(undefined);
+  expect(worker.leading).toBe(false);
+  for (const one of [dead, next, worker]) await one.resign();
+  await store.close();
+}, 20_000);

@@ -1,11 +1,15 @@
 import { canonicalJson } from "../internal/canonical.ts";
-import type { Log } from "../internal/log.ts";
+import { Throttle, type Log } from "../internal/log.ts";
 import { messageOf } from "../errors.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Store } from "../store/store.ts";
-import { PROBE_PREFIX } from "../protocol/event.ts";
+import { ANSWER_PREFIX, ASK_PREFIX, PROBE_PREFIX } from "../protocol/event.ts";
+import { Agreement } from "./agreement.ts";
+import { CanaryGuard } from "./canary.ts";
+import { isOwnFault, placeable } from "./damaged.ts";
 import { place } from "./place.ts";
 import { type SweepStep, sweepInTurns } from "./sweep-turns.ts";
+import { EDGE_AGED_OUT_MS } from "./topology.ts";
 
 /** Records of workers offline for so long are removed, and what they probed themselves with is forgotten. */
 const FORGET_WORKER_MS = 3_600_000;
@@ -14,10 +18,17 @@ const FORGET_TOPIC_MS = 7 * 86_400_000;
 /** Every so many sweeps topics are looked through, too. */
 const FORGET_EVERY = 30;
 
+/** So often a master asks for the lead that somebody else has. */
+const MASTER_ASKS_MS = 1000;
+/** What cannot be swept is told of so often. */
+const FAULT_MS = 600_000;
+
 export interface LeaderOptions {
   store: Store;
   /** Name under which this process stands for election; unique per process. */
   candidate: string;
+  /** Takes the lead over from those of lower rank. */
+  rank: 0 | 1;
   /** A leader that does not renew for so long is replaced. */
   leaseMs: number;
   /** How often what has expired is cleared from all streams, queues and pools. */
@@ -26,12 +37,14 @@ export interface LeaderOptions {
 }
 
 /**
- * What one process per fleet does for all: place slots, clear away what has expired. Whoever calls `turn` often enough stands for
+ * What one process per fleet does for all: place slots, stop canaries that crash, clear away what has expired. Whoever calls `turn` often enough stands for
  * election; the lease in the store decides. What a leader writes bears its token, so a former leader that was frozen writes
  * nothing, and by its own clock it stops before its lease ends.
  */
 export class Leader {
   readonly #options: LeaderOptions;
+  readonly #canaries: CanaryGuard;
+  readonly #agreement: Agreement;
   #token: string | undefined;
   /** Own (monotonic) time until which the lease surely holds. */
   #sureUntil = 0;
@@ -43,9 +56,13 @@ export class Leader {
   #nextSweep = 0;
   #sweeping = false;
   #sweeps = 0;
+  readonly #faults = new Throttle(FAULT_MS);
 
   constructor(options: LeaderOptions) {
     this.#options = options;
+    this.#canaries = new CanaryGuard(options);
+    const { store, candidate, log } = options;
+    this.#agreement = new Agreement({ store, source: candidate.split(" ")[0] ?? candidate, log });
   }
 
   get leading(): boolean {
@@ -57,6 +74,7 @@ export class Leader {
     await this.#stand();
     if (!this.leading) return;
     if (revision !== this.#placedAt || monotonicMs() >= this.#nextExpiry) await this.#place();
+    if (this.leading) await this.#canaries.turn();
     if (monotonicMs() >= this.#nextSweep && !this.#sweeping) {
       this.#nextSweep = monotonicMs() + this.#options.sweepMs;
       this.#sweeping = true;
@@ -75,10 +93,12 @@ export class Leader {
   async #stand(): Promise<void> {
     const started = monotonicMs();
     if (started < this.#nextElection) return;
-    const { candidate, leaseMs, log, store } = this.#options;
+    const { candidate, rank, leaseMs, log, store } = this.#options;
     const led = this.leading;
-    const { leading, token, leader } = await store.registry.lead({ candidate, leaseMs });
-    this.#nextElection = started + leaseMs / 3;
+    const { leading, token, leader } = await store.registry.lead({ candidate, leaseMs, rank });
+    // Masters are few, and soon lead again where one was killed; workers are many, and each asks with a write.
+    const waitMs = leading || rank === 0 ? leaseMs / 3 : Math.min(leaseMs / 3, MASTER_ASKS_MS);
+    this.#nextElection = started + waitMs;
     this.#token = leading ? token : undefined;
     // Counted from before the call, and a tenth less: it ends here before it ends in the store.
     this.#sureUntil = leading ? started + leaseMs * 0.9 : 0;
@@ -90,12 +110,18 @@ export class Leader {
   async #place(): Promise<void> {
     const { registry } = this.#options.store;
     const view = await registry.view();
+    this.#canaries.see(view);
     const expiries = view.workers.map((worker) => worker.expiresAt - view.now).filter((left) => left > 0);
     this.#nextExpiry = monotonicMs() + Math.min(this.#options.leaseMs, ...expiries) + 20;
     this.#placedAt = view.revision;
-    const next = place({ desired: view.desired, workers: view.workers, current: view.assignments }, view.now);
-    if (canonicalJson(next) === canonicalJson(view.assignments) || !this.leading || this.#token === undefined)
-      return;
+    void this.#agreement.look(view);
+    const next = place(
+      { desired: placeable(view), workers: view.workers, current: view.assignments },
+      view.now,
+    );
+    const intact = !view.damaged.some(({ kind }) => kind === "assignments");
+    const same = intact && canonicalJson(next) === canonicalJson(view.assignments);
+    if (same || !this.leading || this.#token === undefined) return;
     this.#placedAt = undefined;
     const outcome = await registry.putAssignments({ assignments: next, token: this.#token });
     if (outcome === "not-leader") {
@@ -106,26 +132,52 @@ export class Leader {
   }
 
   async #sweep(): Promise<void> {
-    const { registry, streams, queues, pools, events, state } = this.#options.store;
+    const { registry, streams, queues, pools, events, edges, state } = this.#options.store;
     try {
       for (const stream of await streams.list()) {
         if (!this.leading) return;
-        await streams.sweep({ stream });
+        await this.#alone(`stream "${stream}"`, () => streams.sweep({ stream }));
       }
-      await registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS });
+      await this.#alone("workers", () => registry.pruneWorkers({ offlineMs: FORGET_WORKER_MS }));
       if (this.#sweeps++ % FORGET_EVERY === 0) {
-        await events.sweep({ prefix: PROBE_PREFIX, silentMs: FORGET_WORKER_MS });
-        await events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS });
-        await state.limits.sweep();
+        for (const prefix of [PROBE_PREFIX, ASK_PREFIX, ANSWER_PREFIX])
+          await this.#alone("topics", () => events.sweep({ prefix, silentMs: FORGET_WORKER_MS }));
+        await this.#alone("topics", () => events.sweep({ prefix: "", silentMs: FORGET_TOPIC_MS }));
+        await this.#alone("rate limits", () => state.limits.sweep());
+        await this.#alone("observed use", () => edges.sweep({ unseenMs: EDGE_AGED_OUT_MS }));
       }
       const steps: SweepStep[] = [
-        ...(await queues.list()).map((queue) => () => queues.sweep({ queue })),
-        ...(await pools.list()).map((pool) => () => pools.sweep({ pool })),
+        ...(await queues.list()).map(
+          (queue) => () => this.#alone(`queue "${queue}"`, () => queues.sweep({ queue })),
+        ),
+        ...(await pools.list()).map(
+          (pool) => () => this.#alone(`pool "${pool}"`, () => pools.sweep({ pool })),
+        ),
       ];
       // The next sweep begins with the streams again, and gets on with what is left here.
       await sweepInTurns(steps, () => this.leading && monotonicMs() < this.#nextSweep);
     } catch (error) {
       this.#options.log.debug("a sweep was cut short", { error: messageOf(error) });
+    }
+  }
+
+  /** What cannot be swept keeps nothing else from it. */
+  async #alone(what: string, sweep: () => Promise<unknown>): Promise<{ more: boolean }> {
+    try {
+      const answer = await sweep();
+      return { more: (answer as { more?: boolean } | undefined)?.more === true };
+    } catch (error) {
+      if (!isOwnFault(error)) throw error;
+      this.#faults.pass(
+        monotonicMs(),
+        () =>
+          this.#options.log.error("could not be swept, and is left as it is", {
+            what,
+            error: messageOf(error),
+          }),
+        what,
+      );
+      return { more: false };
     }
   }
 }

@@ -29,6 +29,14 @@ function counts(assignments: Assignments, workers: readonly PlaceableWorker[], n
 
 const spread = (numbers: readonly number[]) => Math.max(...numbers) - Math.min(...numbers);
 
+const CORDON = { by: "test", at: NOW };
+const DRAIN = { ...CORDON, incarnation: "i", deadlineMs: 1 };
+const anyLabels = fc.dictionary(fc.constantFrom("region", "browser"), fc.constantFrom("eu", "us"));
+/** The same automation may ask for other labels on another worker, which has another version of it. */
+const anyKnown = fc.dictionary(
+  fc.constantFrom(...NAMES),
+  fc.record({ version: fc.constant("1"), labels: anyLabels }),
+);
 const anyWorker = (id: string) =>
   fc.record<PlaceableWorker>({
     id: fc.constant(id),
@@ -36,6 +44,9 @@ const anyWorker = (id: string) =>
     automations: fc.subarray(NAMES),
     draining: fc.boolean(),
     expiresAt: fc.constantFrom(NOW - 1, NOW, NOW + 1, NOW + 5000),
+    labels: anyLabels,
+    known: anyKnown,
+    wish: fc.constantFrom({}, {}, {}, { cordon: CORDON }, { drain: DRAIN }, { cordon: CORDON, drain: DRAIN }),
   });
 const anyWorkers = fc.tuple(...["w1", "w2", "w3", "w4"].map(anyWorker));
 const anyDesired = fc.dictionary(
@@ -53,21 +64,51 @@ const anyInput: fc.Arbitrary<PlaceInput> = fc.record({
   current: anyCurrent,
 });
 
-const fits = ({ capacity, expiresAt, draining }: PlaceableWorker) =>
-  capacity > 0 && expiresAt > NOW && !draining;
+const fits = ({ capacity, expiresAt, draining, wish }: PlaceableWorker) =>
+  capacity > 0 && expiresAt > NOW && !draining && wish?.drain === undefined;
+const suits = ({ automations, labels = {}, known = {} }: PlaceableWorker, name: string) =>
+  automations.includes(name) &&
+  Object.entries(known[name]?.labels ?? {}).every(([label, value]) => labels[label] === value);
 
 describe("place", () => {
-  it("gives slots only to live workers that know the automation", () => {
+  it("gives slots only to live workers that know the automation and bear what it asks for there", () => {
     fc.assert(
       fc.property(anyInput, (input) => {
         const byId = new Map(input.workers.map((one) => [one.id, one]));
         for (const [name, slots] of Object.entries(place(input, NOW)))
           for (const id of Object.values(slots)) {
             const holder = byId.get(id) as PlaceableWorker;
-            expect(holder.automations).toContain(name);
+            expect(suits(holder, name)).toBe(true);
             expect(fits(holder)).toBe(true);
           }
       }),
+    );
+  });
+
+  it("leaves a cordoned worker what it has, as far as that is still wanted and has room there, and gives it nothing new", () => {
+    fc.assert(
+      fc.property(anyInput, (input) => {
+        const placed = place(input, NOW);
+        for (const one of input.workers.filter(({ wish }) => wish?.cordon !== undefined)) {
+          const slotsOf = (assignments: Assignments) =>
+            Object.entries(assignments)
+              .toSorted(([a], [b]) => (a < b ? -1 : 1))
+              .flatMap(([name, slots]) =>
+                Object.keys(slots)
+                  .map(Number)
+                  .toSorted((a, b) => a - b)
+                  .filter((slotId) => slots[slotId] === one.id)
+                  .map((slotId) => `${name}/${slotId}`),
+              );
+          const wanted = slotsOf(input.current).filter((slot) => {
+            const [name = "", slotId] = slot.split("/");
+            const { slots = 0, paused = true } = input.desired[name] ?? {};
+            return fits(one) && suits(one, name) && !paused && Number(slotId) < slots;
+          });
+          expect(slotsOf(placed)).toEqual(wanted.slice(0, one.capacity));
+        }
+      }),
+      { numRuns: 500 },
     );
   });
 
@@ -92,14 +133,18 @@ describe("place", () => {
     );
   });
 
-  it("leaves a slot without a worker only when all that know it are full", () => {
+  it("leaves a slot without a worker only when all that suit it are full or cordoned", () => {
     fc.assert(
       fc.property(anyInput, (input) => {
         const placed = place(input, NOW);
         const load = counts(placed, input.workers);
         const open = (name: string) =>
           input.workers.some(
-            (one, at) => fits(one) && one.automations.includes(name) && (load[at] as number) < one.capacity,
+            (one, at) =>
+              fits(one) &&
+              one.wish?.cordon === undefined &&
+              suits(one, name) &&
+              (load[at] as number) < one.capacity,
           );
         const waiting = Object.entries(input.desired)
           .filter(([name, { slots, paused }]) => !paused && Object.keys(placed[name] ?? {}).length < slots)
@@ -221,6 +266,14 @@ describe("place", () => {
     expect(placed).toEqual({ b: { 0: "w1", 1: "w3" }, c: { 0: "w2", 1: "w2" } });
   });
 
+  it.each([
+    ["to a cordoned worker", { a: { 0: "w2", 1: "w2", 2: "w2", 3: "w2" } }],
+    ["away from it", { a: { 0: "w1", 1: "w1", 2: "w1", 3: "w1" } }],
+  ])("evens nothing out %s", (_, current) => {
+    const workers = [worker("w1", { wish: { cordon: CORDON } }), worker("w2")];
+    expect(place({ desired: desired({ a: 4 }), workers, current }, NOW)).toEqual(current);
+  });
+
   it("evens out the totals of different automations", () => {
     const workers = [worker("w1"), worker("w2")];
     const current = { a: { 0: "w1" }, b: { 0: "w1" } };
@@ -228,6 +281,8 @@ describe("place", () => {
     expect(counts(placed, workers)).toEqual([1, 1]);
   });
 });
+
+const version = (labels: Record<string, string>) => ({ a: { version: "1", labels } });
 
 describe("whyUnplaced", () => {
   it.each([
@@ -241,6 +296,43 @@ describe("whyUnplaced", () => {
     ],
     ["all drain", false, [worker("w1", { draining: true })], 'all workers that know "a" are draining'],
     ["all full", false, [worker("w1", { capacity: 0 })], "no room"],
+    [
+      "all are asked to drain",
+      false,
+      [worker("w1", { wish: { drain: DRAIN } })],
+      'all workers that know "a" are draining',
+    ],
+    [
+      "all are cordoned",
+      false,
+      [worker("w1", { wish: { cordon: CORDON } })],
+      'all workers that know "a" are cordoned',
+    ],
+    [
+      "some are cordoned, the others drain",
+      false,
+      [worker("w1", { wish: { cordon: CORDON } }), worker("w2", { draining: true })],
+      'all workers that know "a" are cordoned or draining',
+    ],
+    [
+      "nobody bears the labels, as each worker's own version asks for them",
+      false,
+      [
+        worker("w1", { labels: { region: "us" }, known: version({ region: "eu", browser: "true" }) }),
+        worker("w2", { labels: { region: "eu" }, known: version({ gpu: "true" }) }),
+        worker("w3", { automations: ["b"] }),
+      ],
+      'no worker bears the labels that "a" asks for: w1 lacks region=eu (it has region=us) and browser=true (it has no browser), w2 lacks gpu=true (it has no gpu)',
+    ],
+    [
+      "those that bear the labels are full",
+      false,
+      [
+        worker("w1", { labels: { gpu: "true" }, known: version({ gpu: "true" }), capacity: 0 }),
+        worker("w2", { known: version({ gpu: "true" }) }),
+      ],
+      'no room: the workers that know "a" and bear its labels are at their capacity',
+    ],
   ])("says why: %s", (_, paused, workers, text) => {
     expect(whyUnplaced("a", paused, workers, NOW)).toContain(text);
   });

@@ -1,10 +1,12 @@
 /**
  * Which worker should run which slot. Pure and deterministic.
  *
- * - Every slot goes to at most one worker, which is live, knows the automation and has room for it.
+ * - Every slot goes to at most one worker, which is live, knows the automation, bears the labels that it asks for there and has room.
+ * - A cordoned worker keeps what it has and gets nothing new; one that is to drain has nothing.
  * - A slot stays where it is unless its worker is gone, or a move makes the fleet more even: it moves only while the difference
  *   between two workers is two or more, so nothing swings back and forth.
  */
+import { byName } from "../internal/by-name.ts";
 import { canonicalJson } from "../internal/canonical.ts";
 import type { Assignments, DesiredAutomation } from "../protocol/spec.ts";
 import { workerState, type WorkerRecord } from "../protocol/status.ts";
@@ -12,7 +14,8 @@ import { workerState, type WorkerRecord } from "../protocol/status.ts";
 export type PlaceableWorker = Pick<
   WorkerRecord,
   "id" | "capacity" | "automations" | "draining" | "expiresAt"
->;
+> &
+  Partial<Pick<WorkerRecord, "labels" | "known" | "wish">>;
 
 export interface PlaceInput {
   desired: Readonly<Record<string, Pick<DesiredAutomation, "slots" | "paused">>>;
@@ -23,7 +26,9 @@ export interface PlaceInput {
 interface Load {
   id: string;
   capacity: number;
-  knows: ReadonlySet<string>;
+  /** What it knows and has the labels for. */
+  suits: ReadonlySet<string>;
+  cordoned: boolean;
   total: number;
   /** Slots per automation. */
   of: Map<string, Set<number>>;
@@ -36,12 +41,13 @@ interface Homeless {
 
 export function place({ desired, workers, current }: PlaceInput, now: number): Assignments {
   const loads = workers
-    .filter((worker) => workerState(worker, now) === "online")
+    .filter((worker) => workerState(worker, now) === "online" && worker.wish?.drain === undefined)
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .map((worker): Load => ({
       id: worker.id,
       capacity: worker.capacity,
-      knows: new Set(worker.automations),
+      suits: new Set(worker.automations.filter((name) => lacking(worker, name).length === 0)),
+      cordoned: isCordoned(worker),
       total: 0,
       of: new Map(),
     }));
@@ -52,8 +58,9 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
 
   let homeless: Homeless[] = [];
   for (const name of names) {
+    const before = Object.hasOwn(current, name) ? (current[name] ?? {}) : {};
     for (let slotId = 0; slotId < (desired[name]?.slots ?? 0); slotId++) {
-      const load = byId.get(current[name]?.[slotId] ?? "");
+      const load = byId.get(before[slotId] ?? "");
       if (load !== undefined && fits(load, name)) put(load, name, slotId);
       else homeless.push({ name, slotId });
     }
@@ -73,7 +80,7 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
 function house(loads: readonly Load[], homeless: readonly Homeless[]): Homeless[] {
   return homeless.filter(({ name, slotId }) => {
     const load = loads
-      .filter((candidate) => fits(candidate, name))
+      .filter((candidate) => !candidate.cordoned && fits(candidate, name))
       .toSorted((a, b) => share(a, name) - share(b, name) || a.total - b.total)[0];
     if (load !== undefined) put(load, name, slotId);
     return load === undefined;
@@ -95,7 +102,7 @@ function even(
   measure: (load: Load) => number,
   keepSpread = false,
 ): void {
-  const candidates = loads.filter((load) => load.knows.has(name));
+  const candidates = loads.filter((load) => !load.cordoned && load.suits.has(name));
   for (;;) {
     const from = candidates
       .filter((load) => share(load, name) > 0)
@@ -114,7 +121,7 @@ function even(
 }
 
 function fits(load: Load, name: string): boolean {
-  return load.knows.has(name) && load.total < load.capacity;
+  return load.suits.has(name) && load.total < load.capacity;
 }
 
 function share(load: Load, name: string): number {
@@ -129,12 +136,29 @@ function put(load: Load, name: string, slotId: number): void {
 }
 
 function assignmentsOf(loads: readonly Load[]): Assignments {
-  const out: Record<string, Record<string, string>> = {};
+  const out = byName<Record<string, string>>();
   for (const load of loads) {
     for (const [name, slots] of load.of) for (const slotId of slots) (out[name] ??= {})[slotId] = load.id;
   }
   return out;
 }
+
+/** Labels that `name` asks for on this worker and that it does not bear; none where it knows nothing of `name`. */
+export function lacking(
+  { labels = {}, known = {} }: Pick<PlaceableWorker, "labels" | "known">,
+  name: string,
+): [label: string, value: string][] {
+  const asked = Object.hasOwn(known, name) ? (known[name]?.labels ?? {}) : {};
+  return Object.entries(asked).filter(([label, value]) => labels[label] !== value);
+}
+
+/** Whether nothing new is placed on it. */
+export function isCordoned({ wish }: Pick<PlaceableWorker, "wish">): boolean {
+  return wish?.cordon !== undefined;
+}
+
+/** So many workers are named with the labels that they lack. */
+const NAMED = 5;
 
 /** Why a slot of `name` has no worker, in words. */
 export function whyUnplaced(
@@ -151,6 +175,24 @@ export function whyUnplaced(
     return live.length === 1
       ? `the only live worker does not know "${name}"`
       : `none of the ${live.length} live workers knows "${name}"`;
-  if (knowing.every((worker) => worker.draining)) return `all workers that know "${name}" are draining`;
-  return `no room: the workers that know "${name}" are at their capacity`;
+  const suiting = knowing.filter((worker) => lacking(worker, name).length === 0);
+  if (suiting.length === 0) return whyNoneSuits(name, knowing);
+  const whose = `that know "${name}"${suiting.length < knowing.length ? " and bear its labels" : ""}`;
+  const leaving = suiting.filter((worker) => worker.draining || worker.wish?.drain !== undefined);
+  if (leaving.length === suiting.length) return `all workers ${whose} are draining`;
+  const open = suiting.filter((worker) => !leaving.includes(worker) && !isCordoned(worker));
+  if (open.length > 0) return `no room: the workers ${whose} are at their capacity`;
+  return `all workers ${whose} are ${leaving.length === 0 ? "cordoned" : "cordoned or draining"}`;
+}
+
+function whyNoneSuits(name: string, knowing: readonly PlaceableWorker[]): string {
+  const named = knowing.slice(0, NAMED).map((worker) => {
+    const missing = lacking(worker, name).map(([label, value]) => {
+      const has = worker.labels?.[label];
+      return `${label}=${value} (it has ${has === undefined ? `no ${label}` : `${label}=${has}`})`;
+    });
+    return `${worker.id} lacks ${missing.join(" and ")}`;
+  });
+  const more = knowing.length > NAMED ? `, and ${knowing.length - NAMED} more` : "";
+  return `no worker bears the labels that "${name}" asks for: ${named.join(", ")}${more}`;
 }

@@ -5,6 +5,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import type { NewTask, TaskState } from "../protocol/task.ts";
 import type { Refill } from "../store/pool-store.ts";
 import type { Store } from "../store/store.ts";
+import { isOwnFault } from "./damaged.ts";
 import { missingPlaces } from "./refill-need.ts";
 
 /** How often pools are counted. */
@@ -107,7 +108,7 @@ export class Refills {
     if (monotonicMs() - this.#readAt < Math.min(REFRESH_MS, roundMs ?? REFRESH_MS)) return;
     const wishes = new Map<string, Wish>();
     for (const pool of await store.pools.list()) {
-      for (const refill of await store.pools.refills({ pool })) {
+      for (const refill of await this.#wishesFor(pool)) {
         const key = `${pool} ${JSON.stringify(refill.where)}`;
         const before = this.#wishes.get(key);
         wishes.set(
@@ -129,6 +130,17 @@ export class Refills {
     }
     this.#wishes = wishes;
     this.#readAt = monotonicMs();
+  }
+
+  /** None where they cannot be read. */
+  async #wishesFor(pool: string): Promise<Refill[]> {
+    try {
+      return await this.#parts.store.pools.refills({ pool });
+    } catch (error) {
+      if (!isOwnFault(error)) throw error;
+      this.#say("wishes for a pool to be refilled cannot be read", { pool, error });
+      return [];
+    }
   }
 
   async #look(wish: Wish): Promise<void> {
@@ -225,11 +237,23 @@ export class Refills {
     });
     // Its settings were left with the wish; who has lost them leaves them again.
     if (answer.outcome === "undeclared") return;
+    const submitted = answer.lists.filter(
+      (list) => list.outcome === "accepted" && list.tasks[0]?.outcome === "submitted",
+    );
+    if (submitted.length > 0) this.#observe(wish, submitted.length);
     for (const [at, result] of answer.lists.entries()) {
       const [task] = result.outcome === "accepted" ? result.tasks : [];
       if (task !== undefined) wish.tasks.set(places[at] as number, task.id);
       else this.#say("a pool is not refilled: the queue is full", { pool: wish.pool, queue });
     }
+  }
+
+  /** For the graph. Not waited for, and no matter if it fails. */
+  #observe({ pool, refill: { queue } }: Wish, count: number): void {
+    const edge = { direction: "refill", name: queue, count } as const;
+    this.#parts.store.edges
+      .observe({ from: { kind: "pool", name: pool }, edges: [edge] })
+      .catch(() => undefined);
   }
 
   async #putSoFar(pool: string): Promise<number> {

@@ -6,7 +6,8 @@ import { uuidv7 } from "../internal/uuid.ts";
 import type { NewTask, ScheduleRecord, ScheduleSpec } from "../protocol/task.ts";
 import type { QueueStore } from "../store/queue-store.ts";
 import type { Store } from "../store/store.ts";
-import { dueTicks, nextTick } from "./ticks.ts";
+import { isOwnFault } from "./damaged.ts";
+import { dueTicks, nextTick, tellableTick } from "./ticks.ts";
 
 /** How often the schedules are read anew: so soon does a new or changed one count. */
 const REFRESH_MS = 2000;
@@ -138,9 +139,23 @@ export class Schedules {
         entry.schedules.length === 0 ? Math.max(every, this.#parts.refreshMs ?? IDLE_REFRESH_MS) : every;
       if (monotonicMs() - entry.readAt < wait) continue;
       const started = monotonicMs();
-      const { now, schedules } = await queues.schedules({ queue: entry.queue });
-      this.#offset = now - monotonicMs();
-      entry.schedules = schedules;
+      try {
+        const { now, schedules } = await queues.schedules({ queue: entry.queue });
+        this.#offset = now - monotonicMs();
+        entry.schedules = schedules;
+      } catch (error) {
+        if (!isOwnFault(error)) throw error;
+        entry.schedules = [];
+        this.#trouble.pass(
+          monotonicMs(),
+          () =>
+            this.#parts.log.error("the schedules of a queue cannot be read", {
+              queue: entry.queue,
+              error: messageOf(error),
+            }),
+          entry.queue,
+        );
+      }
       entry.readAt = started;
     }
   }
@@ -173,7 +188,7 @@ export class Schedules {
     for (const { queue, schedules } of this.#known.values()) {
       for (const { spec, since, lastTick } of schedules) {
         if (this.#failing.has(`${queue} ${spec.id}`)) continue;
-        const next = nextTick(spec.timing, Math.max(lastTick ?? since, since));
+        const next = tellableTick(spec.timing, Math.max(lastTick ?? since, since));
         if (next !== null) least = Math.min(least, next - now);
       }
     }

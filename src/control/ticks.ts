@@ -64,6 +64,15 @@ export function nextTick(timing: ScheduleSpec["timing"], after: number): number 
   return cron(timing).nextRun(new Date(after))?.getTime() ?? null;
 }
 
+/** As {@link nextTick}; null too where it cannot be told, as of a pattern that is none. */
+export function tellableTick(timing: ScheduleSpec["timing"], after: number): number | null {
+  try {
+    return nextTick(timing, after);
+  } catch {
+    return null;
+  }
+}
+
 /** Ticks after `after` and up to `until`: the newest (at least `most` of them, where there are so many), oldest first, and how many in all. */
 function ticksBetween(
   timing: ScheduleSpec["timing"],

@@ -22,26 +22,34 @@ export interface BuiltModule {
 export interface BuildOptions {
   /** The project's folder; the modules go to `.fleet/build` in it. */
   dir: string;
-  /** Leaves the compiler running for the next build; default false. {@link stopCompiler} ends it. */
-  keepCompiler?: boolean;
+}
+
+/** A module of an installed package. It is left where it lies, so that it finds what its package depends on. */
+export interface PackagedModule {
+  file: string;
+  /** Folder of the package. */
+  dir: string;
+  /** Name and version of the package. */
+  id: string;
 }
 
 /**
- * Builds each of `sources` (absolute paths) as a module of its own. Throws `FLEET_PROJECT_INVALID`, whose message shows
- * each mistake with its place and the lines around it.
+ * Builds each of `sources` (absolute paths) as a module of its own; of packaged ones it only finds out what they consist of. Leaves
+ * the compiler running for the next build: {@link stopCompiler} ends it. Throws `FLEET_PROJECT_INVALID`, whose message shows each
+ * mistake with its place and the lines around it.
  */
 export async function buildModules(
-  sources: readonly string[],
+  sources: readonly (string | PackagedModule)[],
   options: BuildOptions,
 ): Promise<BuiltModule[]> {
-  try {
-    const built = await Promise.allSettled(sources.map((source) => buildModule(source, options.dir)));
-    const failed = built.filter((result) => result.status === "rejected").map((result) => result.reason);
-    if (failed.length > 0) throw await compileError(failed);
-    return built.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-  } finally {
-    if (options.keepCompiler !== true) await stopCompiler();
-  }
+  const built = await Promise.allSettled(
+    sources.map((source) =>
+      typeof source === "string" ? buildModule(source, options.dir) : inspectModule(source),
+    ),
+  );
+  const failed = built.filter((result) => result.status === "rejected").map((result) => result.reason);
+  if (failed.length > 0) throw await compileError(failed);
+  return built.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
 }
 
 export async function stopCompiler(): Promise<void> {
@@ -50,14 +58,28 @@ export async function stopCompiler(): Promise<void> {
 }
 
 async function buildModule(source: string, dir: string): Promise<BuiltModule> {
-  const { build } = await import("esbuild");
   const root = join(dir, ".fleet", "build");
   const name = `${basename(source).replace(/\.[cm]?[jt]sx?$/, "")}.mjs`;
+  const { code, inputs } = await bundle(source, dir, join(root, "hash", name));
+  return { source, module: store(root, name, code), version: versionOf(code), inputs };
+}
+
+async function inspectModule({ file, dir, id }: PackagedModule): Promise<BuiltModule> {
+  const { code, inputs } = await bundle(file, dir, join(dir, "hash", "module.mjs"));
+  return { source: file, module: file, version: versionOf(`${id}\n${code}`), inputs };
+}
+
+/** One file of all that is imported by relative paths. `outfile` is as deep as the real place, so that the paths in the source map fit. */
+async function bundle(
+  source: string,
+  dir: string,
+  outfile: string,
+): Promise<{ code: string; inputs: string[] }> {
+  const { build } = await import("esbuild");
   const result = await build({
     entryPoints: [source],
     absWorkingDir: dir,
-    // As deep as the real place, so that the paths in the source map fit.
-    outfile: join(root, "hash", name),
+    outfile,
     write: false,
     metafile: true,
     bundle: true,
@@ -71,14 +93,12 @@ async function buildModule(source: string, dir: string): Promise<BuiltModule> {
     logLevel: "silent",
     plugins: [await sourceLocation()],
   });
-  const code = outputOf(result, source);
-  const module = store(root, name, code);
-  return {
-    source,
-    module,
-    version: hashOf(code.replace(/\n\/\/# sourceMappingURL=[^\n]*\n?$/, "\n")),
-    inputs: Object.keys(result.metafile?.inputs ?? {}).map((path) => resolve(dir, path)),
-  };
+  const inputs = Object.keys(result.metafile?.inputs ?? {}).map((path) => resolve(dir, path));
+  return { code: outputOf(result, source), inputs };
+}
+
+function versionOf(code: string): string {
+  return hashOf(code.replace(/\n\/\/# sourceMappingURL=[^\n]*\n?$/, "\n"));
 }
 
 function outputOf(result: BuildResult, source: string): string {

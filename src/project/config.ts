@@ -2,7 +2,8 @@ import { checkNamespace } from "../contracts/name.ts";
 import {
   checkOptions,
   describe,
-  notAvailable,
+  number,
+  oneOf,
   refuse,
   text,
   type OptionRules,
@@ -10,23 +11,30 @@ import {
 import { checkDeploy } from "../control/deploy-entries.ts";
 import { FleetError } from "../errors.ts";
 import type { DeployEntry } from "../protocol/program.ts";
+import { PARTITION_POLICIES, type PartitionPolicy } from "../protocol/status.ts";
+import { isPackageName } from "./plugins.ts";
 
 /** Marks configs across two copies of the package. */
 const BRAND = Symbol.for("fleet-framework.config");
 
 export interface ProjectConfig {
-  /** Files or globs (`*`, `**`, `?`) of the automations, relative to the config file. */
+  /** Files or globs (`*`, `**`, `?`) of the automations, relative to the config file, or names of packages that bring some. */
   automations: string[];
+  /** Which installed packages may bring automations: `false` for none. Default: all plugins among the project's dependencies. */
+  plugins?: false | string[];
   /** Address of the store. Default: the SQLite file `.fleet/fleet.db` beside the config file. */
   store?: string;
   /** Keeps fleets that share one store apart. Default none. */
   namespace?: string;
   /** Desired state by automation. An entry that did not change since it was last applied overwrites nothing. */
   deploy?: Record<string, DeployEntry>;
+  /** What a worker does while it cannot reach the store; `--partition` counts before it. Default `"finish"`. */
+  partition?: PartitionPolicy;
+  /** With `"exit"`: after how many seconds without the store the worker ends; at least its lease. Default 60. */
+  partitionSeconds?: number;
 }
 
-const RULES: OptionRules<Required<ProjectConfig>> &
-  Record<string, (value: unknown, where: string) => unknown> = {
+const RULES: OptionRules<Required<ProjectConfig>> = {
   automations: (value, where) =>
     Array.isArray(value) && value.every((item) => typeof item === "string" && item !== "")
       ? (value as string[])
@@ -34,7 +42,13 @@ const RULES: OptionRules<Required<ProjectConfig>> &
   store: text({ max: 4096 }),
   namespace: checkNamespace,
   deploy: checkDeploy,
-  plugins: notAvailable,
+  partition: oneOf(PARTITION_POLICIES),
+  partitionSeconds: number({ above: 0, max: 86_400 }),
+  plugins: (value, where) =>
+    value === false ||
+    (Array.isArray(value) && value.every((item) => typeof item === "string" && isPackageName(item)))
+      ? (value as false | string[])
+      : refuse(where, 'false, or an array of names of packages, for example ["fleet-plugin-clock"]', value),
 };
 
 /**

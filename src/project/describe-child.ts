@@ -33,6 +33,8 @@ function send(message: DescribeMessage): Promise<void> {
 let loading: string | undefined;
 
 async function describe(request: DescribeRequest): Promise<void> {
+  // Not by a flag of the process, which would read the maps of Fleet's own files as well.
+  process.setSourceMapsEnabled(true);
   for (const module of request.modules) {
     loading = module.source;
     await send({ type: "loading", source: module.source });

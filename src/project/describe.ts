@@ -4,9 +4,10 @@
 // `process.env.FLEET_STORE`, so its child gets the whole environment; automations run later without Fleet's secrets and so
 // are read without them too. The order is given anyway: only the config says which automations there are.
 import { fork, type ChildProcess } from "node:child_process";
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ERROR_CODES, FleetError, type ErrorCode } from "../errors.ts";
+import { ownProgram } from "../internal/own-files.ts";
+import { OWN_SECRETS } from "../internal/own-secrets.ts";
 import type { BuiltModule } from "./build.ts";
 import type { ProjectConfig } from "./config.ts";
 import type { DescribedAutomation, DescribeMessage, DescribeRequest } from "./describe-protocol.ts";
@@ -19,8 +20,6 @@ export interface DescribeOptions {
   limitSeconds?: number;
 }
 
-/** Variables that hold Fleet's own secrets. */
-const SECRETS = ["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"];
 const LIMIT_SECONDS = 30;
 
 /** Reads the automations of each module. Throws what the first bad one threw, with the place in the user's file. */
@@ -51,7 +50,7 @@ export async function describeConfig(module: BuiltModule, options: DescribeOptio
 }
 
 function withoutSecrets(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !SECRETS.includes(name)));
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !OWN_SECRETS.includes(name)));
 }
 
 /** Resolves once the child has said `done`; it is gone by then, or about to go. */
@@ -61,10 +60,10 @@ async function runChild(
   env: NodeJS.ProcessEnv,
   onMessage: (message: DescribeMessage) => void,
 ): Promise<void> {
-  const child = fork(childModule(), [String(process.pid)], {
+  const child = fork(fileURLToPath(ownProgram("project/describe-child.js")), [String(process.pid)], {
     cwd: options.dir,
     env,
-    execArgv: ["--enable-source-maps"],
+    execArgv: [],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   try {
@@ -116,12 +115,4 @@ function follow(child: ChildProcess, dir: string, limitSeconds: number, outcome:
 function failure(where: string, what: string, code?: string): FleetError {
   const known = code !== undefined && code in ERROR_CODES ? (code as ErrorCode) : "FLEET_PROJECT_INVALID";
   return new FleetError(known, `${where}: ${what}`);
-}
-
-/** The child's compiled code; when this file runs uncompiled (in unit tests), that of the build beside it. */
-function childModule(): string {
-  const beside = fileURLToPath(new URL("./describe-child.js", import.meta.url));
-  return existsSync(beside)
-    ? beside
-    : fileURLToPath(new URL("../../dist/project/describe-child.js", import.meta.url));
 }

@@ -1,9 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { isFleetError } from "../errors.ts";
+import { ownFolders } from "../internal/own-files.ts";
 
-const FLEET = fileURLToPath(new URL("../..", import.meta.url));
-/** Where Fleet's own code lies, compiled and (by its source maps) written. */
-const OWN = [`${FLEET}dist`, `${FLEET}src`];
+const OWN = ownFolders().flatMap((folder) => [fileURLToPath(folder), folder.href]);
 
 /** Where a package is missing, its name says more than the folder of builds from which Node looked for it. */
 const MISSING = /^Cannot find package '([^']+)' imported from /;

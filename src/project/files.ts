@@ -40,7 +40,8 @@ function whyNone(dir: string, pattern: string, file: string): string {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
     return `${pattern} is a folder; write ${pattern.replace(/\/+$/, "")}/*.ts`;
   const hint = /[{}[\]]/.test(pattern) ? " (of wildcards only *, ** and ? are known)" : "";
-  return `${pattern} does not exist in ${dir}${hint}`;
+  const bare = /^[^./\\][^\\]*$/.test(pattern) && !/\.[cm]?[jt]sx?$/.test(pattern);
+  return `${pattern} does not exist in ${dir}${bare ? ", and no package of that name is installed there" : ""}${hint}`;
 }
 
 function isFile(path: string): boolean {

@@ -1,13 +1,15 @@
+import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { FleetError } from "../errors.ts";
 import { nearest } from "../internal/suggest.ts";
 import type { DeployEntry, Program, ProgramAutomation } from "../protocol/program.ts";
-import { buildModules, type BuiltModule } from "./build.ts";
+import { buildModules, stopCompiler, type BuiltModule, type PackagedModule } from "./build.ts";
 import { pruneBuilds } from "./build-folders.ts";
 import type { ProjectConfig } from "./config.ts";
 import { describeAutomations, describeConfig } from "./describe.ts";
 import type { DescribedAutomation } from "./describe-protocol.ts";
 import { automationFiles, findConfig, shownPath } from "./files.ts";
+import { isPackageName, packageFolder, pluginNamed, pluginsOf } from "./plugins.ts";
 
 export interface LoadOptions {
   cwd: string;
@@ -34,6 +36,8 @@ export interface Project {
   configFile: string | undefined;
   store: string | undefined;
   namespace: string | undefined;
+  partition: ProjectConfig["partition"];
+  partitionSeconds: number | undefined;
   program: Program;
   /** Every file that the project was built from, absolute. */
   watch: string[];
@@ -54,15 +58,20 @@ export interface ProjectSettings {
  * hold no automation, or two of one name), `FLEET_CONFIG_INVALID` and what the definitions themselves throw.
  */
 export async function loadProject(options: LoadOptions): Promise<Project> {
-  const memory = options.memory ?? newMemory();
-  const keepCompiler = options.memory !== undefined;
+  try {
+    return await load(options, options.memory ?? newMemory());
+  } finally {
+    if (options.memory === undefined) await stopCompiler();
+  }
+}
+
+async function load(options: LoadOptions, memory: ProjectMemory): Promise<Project> {
   const configFile = findConfig(options.cwd, options.config);
   const dir = configFile === undefined ? options.cwd : dirname(configFile);
-  const built = configFile === undefined ? undefined : await buildConfig(configFile, keepCompiler);
+  const built = configFile === undefined ? undefined : await buildConfig(configFile);
   const config = built === undefined ? undefined : await readConfig(built, dir, memory);
   const patterns = patternsOf(options, dir, config);
-  const sources = automationFiles(patterns.dir, patterns.list);
-  const modules = await buildModules(sources, { dir, keepCompiler });
+  const modules = await buildModules(sourcesOf(patterns, options, config), { dir });
   const automations = await readAutomations(modules, dir, memory);
   pruneBuilds(dir);
   return {
@@ -70,6 +79,8 @@ export async function loadProject(options: LoadOptions): Promise<Project> {
     configFile,
     store: config?.store,
     namespace: config?.namespace,
+    partition: config?.partition,
+    partitionSeconds: config?.partitionSeconds,
     program: programOf(automations, config?.deploy ?? {}, options, dir),
     watch: [...new Set([...(built?.inputs ?? []), ...modules.flatMap((module) => module.inputs)])],
     patterns,
@@ -81,16 +92,20 @@ export async function loadSettings(cwd: string, config?: string): Promise<Projec
   const configFile = findConfig(cwd, config);
   if (configFile === undefined) return undefined;
   const dir = dirname(configFile);
-  const { store, namespace } = await readConfig(await buildConfig(configFile, false), dir, newMemory());
-  return { configFile, dir, store, namespace };
+  try {
+    const { store, namespace } = await readConfig(await buildConfig(configFile), dir, newMemory());
+    return { configFile, dir, store, namespace };
+  } finally {
+    await stopCompiler();
+  }
 }
 
 export function newMemory(): ProjectMemory {
   return { described: new Map() };
 }
 
-async function buildConfig(file: string, keepCompiler: boolean): Promise<BuiltModule> {
-  const [built] = await buildModules([file], { dir: dirname(file), keepCompiler });
+async function buildConfig(file: string): Promise<BuiltModule> {
+  const [built] = await buildModules([file], { dir: dirname(file) });
   return built as BuiltModule;
 }
 
@@ -114,13 +129,42 @@ function patternsOf(
       `nothing to run: there is no fleet.config.ts in ${options.cwd}, and no file was named; name the files of your automations, or write a fleet.config.ts: export default defineConfig({ automations: ["./automations/*.ts"] })`,
     );
   }
-  if (config.automations.length === 0) {
+  return { dir, list: config.automations };
+}
+
+/** The files that are named, those of packages that are named, and those of plugins among the project's dependencies. */
+function sourcesOf(
+  { dir, list }: { dir: string; list: readonly string[] },
+  options: LoadOptions,
+  config: ProjectConfig | undefined,
+): (string | PackagedModule)[] {
+  const packages = list.filter((item) => isPackage(dir, item));
+  const files = automationFiles(
+    dir,
+    list.filter((item) => !packages.includes(item)),
+  );
+  const byHand = options.files !== undefined && options.files.length > 0;
+  const plugins = new Map(
+    [
+      ...packages.map((name) => pluginNamed(dir, name)),
+      ...(byHand || config === undefined ? [] : pluginsOf(dir, config.plugins)),
+    ].map((plugin) => [plugin.name, plugin]),
+  );
+  const packaged = [...plugins.values()].flatMap(({ name, version, dir: folder, files: all }) =>
+    all.map((file) => ({ file, dir: folder, id: `${name}@${version}` })),
+  );
+  if (files.length + packaged.length === 0) {
     throw new FleetError(
       "FLEET_CONFIG_INVALID",
-      'nothing to run: automations is empty; list files or globs, for example automations: ["./automations/*.ts"]',
+      'nothing to run: automations is empty, and no plugin is installed; list files or globs, for example automations: ["./automations/*.ts"]',
     );
   }
-  return { dir, list: config.automations };
+  return [...files, ...packaged];
+}
+
+/** A file of that name counts before a package. */
+function isPackage(dir: string, item: string): boolean {
+  return isPackageName(item) && !existsSync(resolve(dir, item)) && packageFolder(dir, item) !== undefined;
 }
 
 async function readAutomations(

@@ -18,11 +18,14 @@ export interface EntryTemplate {
   tail: string;
 }
 
+/** What JSON writes as it is. */
+const PLAIN = /^[\w-]+$/;
+
 /** `payloadJson` must be JSON text already. */
 export function entryTemplate(id: string, slotId: number | null, payloadJson: string): EntryTemplate {
   return {
     id,
-    head: `{"id":${JSON.stringify(id)},"slot_id":${slotId},"ts":`,
+    head: `{"id":${PLAIN.test(id) ? `"${id}"` : JSON.stringify(id)},"slot_id":${slotId},"ts":`,
     tail: `,"payload":${payloadJson}}`,
   };
 }
@@ -48,4 +51,14 @@ export function decodeEnvelope(raw: string): Decoded {
   if (enc !== undefined)
     return { ok: false, reason: `payload codec ${JSON.stringify(enc)} is unknown to this version` };
   return { ok: true, envelope: { id, slotId, ts, payload } };
+}
+
+/** A stored entry as JSON: byte for byte as it stands, or as a text where it is no JSON at all (some other program wrote it). */
+export function entryAsJson(raw: string): string {
+  try {
+    JSON.parse(raw);
+    return raw;
+  } catch {
+    return JSON.stringify(raw);
+  }
 }

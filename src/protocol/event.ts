@@ -15,6 +15,19 @@ export interface BusEvent {
 /** Topics by which workers prove to themselves that they receive: this and the worker's id. */
 export const PROBE_PREFIX = "fleet.probe.";
 
+/** Topics on which a worker is asked what its children say to payloads: this and the worker's incarnation. See `protocol/verdict.ts`. */
+export const ASK_PREFIX = "fleet.ask.";
+/** Topics on which it answers: this and the id of whoever asks. */
+export const ANSWER_PREFIX = "fleet.answer.";
+
+const BACKGROUND = [PROBE_PREFIX, ASK_PREFIX, ANSWER_PREFIX];
+
+/** Whether whoever follows these patterns wants this topic: what Fleet says to itself is nobody's news, unless it is asked for. */
+export function isNews(topic: string, patterns: readonly string[]): boolean {
+  const prefix = BACKGROUND.find((one) => topic.startsWith(one));
+  return prefix === undefined || patterns.some((pattern) => pattern.startsWith(prefix));
+}
+
 /** Most bytes of one event's payload as JSON. */
 export const MAX_EVENT_BYTES = 65_536;
 

@@ -1,19 +1,43 @@
 import type { LogFields, LogLevel } from "../internal/log.ts";
+import type { Judged, VerdictAnswer } from "./verdict.ts";
+
+export type LeaseKind = "pool" | "lock";
+
+/** A lease on an item or a lock that is to be renewed until its holder lets it go. */
+export interface LeaseToKeep {
+  /** Which of its host's leases this is: 1, 2, 3, …; no number twice. */
+  number: number;
+  /** Where its host looks for news of it; see `worker/lease-marks.ts`. Free again once it was let go. */
+  place: number;
+  kind: LeaseKind;
+  /** Of the pool or lock. */
+  name: string;
+  /** Of the item; of a lock its key. */
+  id: string;
+  token: string;
+  holdMs: number;
+}
 
 /** What a supervisor says to the process (or inline host) that runs slots of one automation. Plain data: it travels over IPC. */
 export type ToHost =
   | { type: "run"; slotId: number; token: string; slotCount: number; config: unknown; configKey: string }
-  | { type: "config"; slotId: number; config: unknown; configKey: string }
+  /** Take this config live, or (not `live`) only say whether it fits: answered by one of the `config-…` messages, where the run goes on. */
+  | { type: "config"; slotId: number; config: unknown; configKey: string; generation: number; live: boolean }
   /** `now`: a task that runs is not waited for. */
   | { type: "stop"; slotId: number; reason: string; now?: boolean }
   | { type: "slot-count"; slotCount: number }
   /**
    * Until when (machine-wide monotonic milliseconds) the leases behind these runs surely hold, by slot id; past that it stops them by
-   * itself. For slots that are not named, what was told before stays.
+   * itself. For slots that are not named, what was told before stays. A process finds in its flight mark how far they were renewed: it is
+   * told only where one has ended, or where there is no room for the mark.
    */
   | { type: "leases"; until: Readonly<Record<number, number>> }
   /** What the process holds of its queue. */
   | ({ type: "tasks" } & HeldTasks)
+  /** Leases that this host wants to be kept: until when (machine-wide monotonic milliseconds) each surely holds; null where it is lost. */
+  | { type: "kept"; leases: readonly { number: number; place: number; until: number | null }[] }
+  /** Say whether these fit the automation's own schema, or that of the pool's contract that it declares: answered by `verdicts`. */
+  | ({ type: "judge"; id: string } & Judged)
   /** End once no slot runs any more. */
   | { type: "close" };
 
@@ -49,11 +73,31 @@ export type FromHost =
    */
   | { type: "fatal"; error: string; slotId: number | null; storeLost: boolean }
   | { type: "running"; slotId: number }
-  | { type: "config-applied"; slotId: number; configKey: string }
+  | ({ type: "config-applied" } & ConfigAnswer)
+  | ({ type: "config-fits" } & ConfigAnswer)
+  /** The run goes on with the config that it has. */
+  | ({ type: "config-rejected"; reason: string } & ConfigAnswer)
   | { type: "ended"; slotId: number; outcome: RunOutcome; error: string | null }
   /** A sign of life, sent on an interval as long as the event loop turns. */
   | { type: "activity"; slots: readonly SlotActivity[]; vitals: HostVitals }
+  | LeaseMessage
+  | ({ type: "verdicts" } & VerdictAnswer)
   | { type: "log"; level: LogLevel; message: string; fields: LogFields };
+
+/** What a host says of the leases on items and locks that it holds. */
+export type LeaseMessage =
+  /** It may hold some of this pool or lock from now on. Said before the first is asked for. */
+  | { type: "uses"; kind: LeaseKind; name: string }
+  | { type: "keep"; lease: LeaseToKeep }
+  /** `over`: the store knows that this lease has ended; else it is to be released. */
+  | { type: "let-go"; number: number; over: boolean };
+
+/** Which offer is answered. */
+export interface ConfigAnswer {
+  slotId: number;
+  configKey: string;
+  generation: number;
+}
 
 /** How a run of a slot came to its end. */
 export type RunOutcome = "stopped" | "returned" | "failed" | "store-lost" | "config-invalid";
@@ -85,6 +129,8 @@ export interface HostInit {
   module: string;
   worker: string;
   storeUrl: string;
+  /** What opens the store, where that is served by the supervisor. */
+  storeToken?: string;
   namespace: string;
   /** Under which name it claims tasks; unique for ever. */
   holder: string;

@@ -36,6 +36,8 @@ export interface Manifest {
   stuckSeconds?: number;
   /** What a batch automation declares to be submitted by itself; left out: nothing. */
   schedules?: readonly ScheduleSpec[];
+  /** Labels that a worker must bear to run it, as text; left out: none. */
+  labels?: Readonly<Record<string, string>>;
   /** When its process is replaced by a fresh one, besides on request. */
   recycle?: RecycleLimits;
 }
@@ -57,5 +59,10 @@ export interface ContractUse {
   name: string;
   schema: JsonSchema | null;
   /** Of a pool: what else its contract says, all filled in. */
-  pool?: { tagsSchema: JsonSchema | null; options: PoolContract["options"] };
+  pool?: {
+    tagsSchema: JsonSchema | null;
+    options: PoolContract["options"];
+    /** The queue by which it is kept filled; left out: none. */
+    refillQueue?: string;
+  };
 }

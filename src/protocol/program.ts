@@ -1,4 +1,4 @@
-import type { DesiredAutomation } from "./spec.ts";
+import type { ConfigOverride, DesiredAutomation } from "./spec.ts";
 import type { Manifest } from "./manifest.ts";
 
 /** One automation as a worker can start it: built code and the manifest read from it. Plain data, no user code. */
@@ -22,4 +22,6 @@ export interface Program {
 export interface DeployEntry {
   slots?: DesiredAutomation["slots"];
   config?: unknown;
+  /** Changes of the config for workers with certain labels, applied in this order. */
+  overrides?: readonly ConfigOverride[];
 }

@@ -1,5 +1,15 @@
 import type { SlotRef } from "./spec.ts";
 
+/** What a worker does while it cannot reach the store; see `worker/partition.ts`. */
+export const PARTITION_POLICIES = ["finish", "stop", "exit"] as const;
+export type PartitionPolicy = (typeof PARTITION_POLICIES)[number];
+
+export interface WorkerPartition {
+  policy: PartitionPolicy;
+  /** Of `"exit"`: without the store for so long it leaves; null for the others. */
+  afterSeconds: number | null;
+}
+
 /** What a worker says of itself when it registers, and whenever that changes. */
 export interface WorkerInfo {
   id: string;
@@ -14,11 +24,55 @@ export interface WorkerInfo {
   labels: Record<string, string>;
   /** Names of the automations it can run. */
   automations: string[];
+  /** What placement and status need of their manifests, by name; left out by a worker of a version without. */
+  known?: Readonly<Record<string, KnownAutomation>>;
   draining: boolean;
+  /** Of the drain under way, or of the one that it left with. */
+  drain?: DrainStatus;
   /** Why it does not receive what is published, if so; null while its self-check passes. */
   deaf?: string | null;
+  /** Left out by a worker of a version without: `"finish"`. */
+  partition?: WorkerPartition;
   /** Which processes its pid can be compared with: equal for processes of one running machine and container. */
   processTable?: string;
+}
+
+/** One automation as this worker has it. */
+export interface KnownAutomation {
+  /** Content hash of the built code. */
+  version: string;
+  /** Labels that a worker must bear to run it, as its manifest says here. */
+  labels: Readonly<Record<string, string>>;
+}
+
+export interface DrainStatus {
+  /** Store time. */
+  since: number;
+  /** Store time at which what still runs is interrupted, then killed. */
+  until: number;
+  /** Who asked; null for a signal. */
+  by: string | null;
+  /** Its deadline has passed, and something had to be interrupted or killed. */
+  forced: boolean;
+}
+
+/** What somebody asked of a worker. Kept in the store by the worker's id, so a restart of the worker or of anybody else changes nothing. */
+export interface WorkerWish {
+  /** No new slots here, until that is taken back. */
+  cordon?: Cordon;
+  /** End all slots and leave. Meant for one incarnation; the next is not asked any more. */
+  drain?: DrainWish;
+}
+
+export interface Cordon {
+  by: string;
+  /** Store time. */
+  at: number;
+}
+
+export interface DrainWish extends Cordon {
+  incarnation: string;
+  deadlineMs: number;
 }
 
 export type WorkerState = "online" | "draining" | "offline";
@@ -31,6 +85,8 @@ export interface WorkerRecord extends WorkerInfo {
   /** Store time after which it counts as offline. */
   expiresAt: number;
   slots: SlotStatus[];
+  /** What is asked of it; left out where that is nothing. */
+  wish?: WorkerWish;
 }
 
 export const SLOT_STATES = [
@@ -51,7 +107,12 @@ export interface SlotStatus extends SlotRef {
   since: number;
   iterations: number;
   restarts: number;
+  /** Generation of the desired state whose config its code has. */
   generation: number;
+  /** The same of the config that was sent to its process last; left out by a worker of a version without. */
+  sentGeneration?: number;
+  /** Why its code goes on with an older config: it has refused this one. */
+  rejected?: RejectedConfig | null;
   lastError: string | null;
   /** Cause of the last heal. */
   lastCause: string | null;
@@ -68,6 +129,11 @@ export interface SlotStatus extends SlotRef {
   memoryMb: number;
   cpuPercent: number;
   loopLagMs: number;
+}
+
+export interface RejectedConfig {
+  generation: number;
+  reason: string;
 }
 
 export interface RunningTask {

@@ -65,6 +65,8 @@ export interface NewTask {
   asked?: boolean;
   /** The tick of a schedule that it stands for: one task per schedule and tick, ever. */
   tick?: { schedule: string; at: number };
+  /** Whatever its submitter wants to know it again by: kept with the task, whatever becomes of it. */
+  print?: string;
 }
 
 /** What holders of a claim need to run it. */
@@ -118,6 +120,8 @@ export interface TaskRecord {
   /** Asked to be cancelled while active. */
   cancelling: boolean;
   tick: { schedule: string; at: number } | null;
+  /** As it was submitted with; null for none. */
+  print: string | null;
 }
 
 /**
