@@ -1,5 +1,5 @@
 // `npm run demo`: the URL monitor of examples/ on real input, with nothing installed but this package.
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -41,8 +41,12 @@ if (options.file !== undefined) process.env.URL_MONITOR_FILE = fileOf(options.fi
 if (options.interval !== undefined) process.env.URL_MONITOR_INTERVAL_SECONDS = numberOf("interval", 0.1);
 if (options.slots !== undefined) process.env.URL_MONITOR_SLOTS = numberOf("slots", 1);
 
-const config = join(root, "examples", "url-monitor", "fleet.config.ts");
-const store = options.store ?? process.env.FLEET_STORE ?? temporaryStore();
+const project = join(root, "examples", "url-monitor");
+const config = join(project, "fleet.config.ts");
+const own = temporaryFolder();
+// The master's token and whatever else it keeps is of this run alone.
+process.env.FLEET_DATA_DIR ||= own;
+const store = options.store ?? process.env.FLEET_STORE ?? `sqlite:${join(own, "fleet.db")}`;
 const namespace = options.namespace === undefined ? [] : ["--namespace", options.namespace];
 const command = ["up", "--config", config, "--store", store, ...namespace];
 console.error(`fleet ${command.map(shown).join(" ")}\n`);
@@ -80,10 +84,14 @@ function refuse(message) {
   process.exit(2);
 }
 
-/** A database of its own for every run, removed at the end. */
-function temporaryStore() {
+/** Of this run alone, and removed at its end, with what was built beside the config. */
+function temporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), "fleet-demo-"));
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const wasThere = existsSync(join(project, ".fleet"));
+  process.on("exit", () => {
+    rmSync(folder, { recursive: true, force: true });
+    if (!wasThere && !isBuildUsed()) rmSync(join(project, ".fleet"), { recursive: true, force: true });
+  });
   // As long as the command does not listen for signals itself, they would end this process without "exit".
   for (const [signal, number] of [
     ["SIGINT", 2],
@@ -92,7 +100,26 @@ function temporaryStore() {
   ]) {
     process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(128 + number));
   }
-  return `sqlite:${join(folder, "fleet.db")}`;
+  return folder;
+}
+
+/** Somebody else may have begun to run this example meanwhile: each process that uses a build has a file in it, named by its id. */
+function isBuildUsed() {
+  const builds = join(project, ".fleet", "build");
+  if (!existsSync(builds)) return false;
+  return readdirSync(builds, { recursive: true, encoding: "utf8" }).some((name) => {
+    const pid = Number(/in-use\..*\.(\d+)$/.exec(name)?.[1] ?? process.pid);
+    return pid !== process.pid && isAlive(pid);
+  });
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
 }
 
 function freePort() {
