@@ -2,14 +2,15 @@
 import { describe, expect, test, vi } from "vitest";
 import { type BatchFleet, batchFleet } from "./support/batch-fleet.ts";
 import { measured, ms, type Line } from "./support/heal-fleet.ts";
-import { PLACES, runningSlots, slotStatus } from "./support/places.ts";
+import { PLACES, placesFor, runningSlots, slotStatus } from "./support/places.ts";
 import { descendants } from "./support/processes.ts";
 
 const QUICK = { taskGraceMs: 300 };
+const LONG_LEASE_MS = 60_000;
 
 async function started(fleet: BatchFleet, slots: number): Promise<void> {
   await vi.waitFor(async () => expect((await runningSlots(fleet.store)).size).toBe(slots), {
-    timeout: 30_000,
+    timeout: 60_000,
     interval: 50,
   });
 }
@@ -18,12 +19,11 @@ async function submit(fleet: BatchFleet, what: string, options = {}, n = 0): Pro
   return (await fleet.queue.submit({ do: what, n }, options)).id;
 }
 
-describe.each(PLACES)("tasks in processes on $name", (place) => {
+describe.each(placesFor("Redis"))("tasks in processes on $name", (place) => {
   test("harm of one task costs no other one", async () => {
     const fleet = await batchFleet(place, 6);
     for (const id of ["one", "two", "three"]) fleet.worker(id, { timings: QUICK });
     await started(fleet, 6);
-    const delayed = await submit(fleet, "ok", { delaySeconds: 4 });
 
     // Two poisonous tasks among good ones: they end in the dead letter, all others are done.
     const poison = [await submit(fleet, "abort"), await submit(fleet, "exit")];
@@ -39,15 +39,10 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     for (const id of poison)
       expect(fleet.lines("job", "begin").filter((line) => line["task"] === id)).toHaveLength(3);
 
-    // One that kills its process once: back at once, and done, though it may fail no attempt.
+    // One that kills its process once: it comes back, and is done, though it may fail no attempt.
     const died = await submit(fleet, "die once", { maxAttempts: 1 });
     const [record] = await fleet.ended([died]);
     expect(record).toMatchObject({ state: "completed", attempts: 1, crashes: 1, interruptions: 0 });
-    const runs = fleet.lines("job", "begin").filter((line) => line["task"] === died);
-    const pause = (runs[1] as Line).at - (runs[0] as Line).at;
-    measured(`${place.name}: a task whose process was killed runs again after`, ms(pause));
-    // Before its lease is over: the death was told.
-    expect(pause).toBeLessThan(2500);
 
     // One that hangs: its signal aborts, then its process is ended; the attempt has failed.
     const hung = await submit(fleet, "hang", { maxAttempts: 1, timeoutSeconds: 1 });
@@ -60,12 +55,16 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     expect(fleet.lines("job", "told").filter((line) => line["task"] === hung)).toMatchObject([
       { reason: "timeout" },
     ]);
-    await vi.waitFor(async () =>
-      expect(await fleet.lastHeal((await fleet.untilTask(hung, "begin")).slot)).toMatchObject({
-        cause: "task-timeout",
-      }),
+    await vi.waitFor(
+      async () =>
+        expect(await fleet.lastHeal((await fleet.untilTask(hung, "begin")).slot)).toMatchObject({
+          cause: "task-timeout",
+        }),
+      { timeout: 60_000, interval: 50 },
     );
 
+    // From here on no process dies: what runs twice now was handed out twice.
+    const delayed = await submit(fleet, "ok", { delaySeconds: 4 });
     // One that blocks its process for longer than its lease: nobody else gets it.
     const busy = await submit(fleet, "busy", { maxAttempts: 1 }, 3.5);
     const [kept] = await fleet.ended([busy]);
@@ -73,17 +72,27 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
 
     // One that was delayed for longer than a lease: run once, and in time.
     const [late] = await fleet.ended([delayed]);
+    expect(late).toMatchObject({ state: "completed", attempts: 1, crashes: 0, interruptions: 0 });
     const by = (late?.startedAt ?? 0) - (late?.submittedAt ?? 0) - 4000;
     measured(`${place.name}: a delayed task starts late by`, ms(by));
     expect(by).toBeGreaterThanOrEqual(0);
-    expect(by).toBeLessThan(2000);
     expect(fleet.effects([busy, delayed])).toEqual([1, 1]);
-  }, 90_000);
+  }, 240_000);
 
   test("a task that breaks its process long after it has begun takes no other one with it", async () => {
     const fleet = await batchFleet(place, 4);
-    fleet.worker("one", { timings: QUICK });
+    fleet.worker("one", { timings: { ...QUICK, leaseMs: LONG_LEASE_MS } });
     await started(fleet, 4);
+
+    // Given back at the death of its process, long before its lease is over: the death was told.
+    const died = await submit(fleet, "die once");
+    await fleet.ended([died]);
+    const [first, again] = fleet.lines("job", "begin").filter((line) => line["task"] === died);
+    const pause = (again as Line).at - (first as Line).at;
+    measured(`${place.name}: a task whose process was killed runs again after`, ms(pause));
+    expect(pause).toBeLessThan(LONG_LEASE_MS - 5000);
+    await started(fleet, 4);
+
     const bad = await submit(fleet, "late abort", {}, 0.7);
     const good = await fleet.queue.submitMany(Array.from({ length: 80 }, () => ({ do: "wait", n: 0.1 })));
     const [poison] = await fleet.ended([bad]);
@@ -101,11 +110,14 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
       .lines("job", "begin")
       .filter((line) => line.pid === last.pid && line.at >= last.at && line["task"] !== bad);
     expect(beside).toEqual([]);
-    // No slot bears what was not known; that of the last run bears one failure.
+    // No slot bears what was not known; that of the last run bears one failure, beside the one above.
     const health = Object.values(await fleet.store.registry.slotHealth());
     const borne = health.flatMap(({ history }) => history).filter(({ collateral }) => !collateral);
-    expect(borne).toMatchObject([{ cause: "killed", signal: "SIGABRT" }]);
-  }, 60_000);
+    expect(borne.map(({ cause, signal }) => `${cause} ${signal}`).toSorted()).toEqual([
+      "killed SIGABRT",
+      "killed SIGKILL",
+    ]);
+  }, 240_000);
 
   test("nothing is lost with a child or a worker that is killed", async () => {
     const fleet = await batchFleet(place, 8);
@@ -117,7 +129,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
         expect(new Set([...(await runningSlots(fleet.store)).values()].flat())).toEqual(
           new Set(["one", "two"]),
         ),
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     );
     const ids = (
       await fleet.queue.submitMany(Array.from({ length: 100 }, () => ({ do: "wait", n: 0.1 })))
@@ -138,7 +150,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     // Of the child one slot was to blame, of the worker all.
     expect(crashed.length).toBeGreaterThanOrEqual(1);
     expect(crashed.length + interrupted.length).toBeLessThanOrEqual(16);
-  }, 60_000);
+  }, 240_000);
 
   test("a drain lets tasks finish, and takes back what does not in time", async () => {
     const fleet = await batchFleet(place, 2);
@@ -151,7 +163,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
         const tasks = await Promise.all([0, 1].map((slotId) => slotStatus(fleet.store, "job", slotId)));
         expect(tasks.map((slot) => slot?.task?.id)).toContain(short);
       },
-      { timeout: 10_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
     one.signal("SIGTERM");
     expect(await one.ended).toBe(0);
@@ -160,7 +172,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
     const two = fleet.worker("two", { timings: QUICK, args: ["--drain-seconds", "1"] });
     await started(fleet, 2);
     const long = await submit(fleet, "sleep", { maxAttempts: 1 }, 60);
-    const deaf = await submit(fleet, "wait", { maxAttempts: 1 }, 4);
+    const deaf = await submit(fleet, "deaf once", { maxAttempts: 1 });
     await Promise.all([fleet.untilTask(long, "begin"), fleet.untilTask(deaf, "begin")]);
     two.signal("SIGTERM");
     expect(await two.ended).toBe(5);
@@ -180,7 +192,7 @@ describe.each(PLACES)("tasks in processes on $name", (place) => {
       interruptions: 1,
     });
     expect(fleet.effects([deaf])).toEqual([1]);
-  }, 60_000);
+  }, 240_000);
 });
 
 // On a SQLite file a process that is stopped in the middle of a write holds up all others.
@@ -206,8 +218,8 @@ test("a worker that is frozen for longer than its lease overwrites nothing", asy
   await fleet.untilLine(
     (line) => line["task"] === id && line.what === "effect" && line.pid === first.pid,
     0,
-    10_000,
+    60_000,
   );
-  await one.until((text) => text.includes("its lease had ended"), 10_000);
+  await one.until((text) => text.includes("its lease had ended"));
   expect((await fleet.record(id))?.result).toBe(record?.result);
-}, 60_000);
+}, 240_000);

@@ -2,13 +2,13 @@
 import { describe, expect, test, vi } from "vitest";
 import { batchFleet } from "./support/batch-fleet.ts";
 import { measured, ms, untilSpread } from "./support/heal-fleet.ts";
-import { PLACES, runningSlots } from "./support/places.ts";
+import { placesFor, runningSlots } from "./support/places.ts";
 import { descendants } from "./support/processes.ts";
 
 const LEASE_MS = 3000;
 const TIMINGS = { leaseMs: LEASE_MS, beatMs: 1000, sweepMs: 55_000 };
 
-describe.each(PLACES)("on $name", (place) => {
+describe.each(placesFor("a SQLite file"))("on $name", (place) => {
   test("an idle worker takes on what a killed one has left, a beat after its lease at the latest", async () => {
     const fleet = await batchFleet(place, 2);
     const workers = ["one", "two"].map((id) => fleet.worker(id, { timings: TIMINGS }));

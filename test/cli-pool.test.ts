@@ -1,4 +1,4 @@
-// Short (`npm test`): `fleet pool` and `fleet event` by the built command, on both stores.
+// `fleet pool` and `fleet event` by the built command. `npm test`: on SQLite; `npm run soak`: on both stores.
 import { randomUUID } from "node:crypto";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { eventBus } from "../src/primitives/events.ts";
 import { Pools } from "../src/primitives/pools.ts";
 import type { Store } from "../src/store/store.ts";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
-import { openPlace, PLACES } from "./support/places.ts";
+import { openPlace, placesFor } from "./support/places.ts";
 
 // Each test starts several processes: where two cores are shared, that takes its time.
 vi.setConfig({ testTimeout: 90_000 });
@@ -45,7 +45,7 @@ async function publish(store: Store): Promise<void> {
   await store.registry.register({ worker, manifests: [manifestOf(automation, "v1")], ttlMs: 600_000 });
 }
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("a SQLite file"))("on $name", ({ at }) => {
   const setUp = async () => {
     const cwd = makeProject({});
     const place = at(cwd);
@@ -108,7 +108,9 @@ describe.each(PLACES)("on $name", ({ at }) => {
     );
     expect(claimed).toMatchObject({ id: "b1", payload: { cookie: "c" }, tags: { site: "b", tier: "free" } });
     const shown = await fleet("pool", "items", "sessions", "--state", "held");
-    expect(shown.stdout).toMatch(/b1 +held +site=b tier=free +1 +0 .* at .*, for .*, 9 m \d+ s left/);
+    expect(shown.stdout).toMatch(
+      /b1 +held +site=b tier=free +1 +0 .* command line \(.*@.*\), for .*, 9 m \d+ s left/,
+    );
     const none = await fleet("pool", "claim", "sessions", "--where", "site=b", "--json");
     expect(none.code).toBe(1);
     expect(JSON.parse(none.stderr)).toMatchObject({ code: "FLEET_NOTHING_FREE" });
@@ -184,5 +186,38 @@ describe.each(PLACES)("on $name", ({ at }) => {
       expect.stringMatching(/^harvest\.started #1 cli:\S+ {"site":"a"}$/),
       'other #1 test {"n":2}',
     ]);
+  });
+
+  test("an event that several patterns match comes once, and counts once", async () => {
+    const { cwd, place, store } = await setUp();
+    const patterns = ["a.*", "a.b.*", "*.c"];
+    const tail = startFleet(["event", "tail", ...patterns, "-n", "4", ...place.flags], { cwd });
+    await tail.until((text) => patterns.every((pattern) => text.includes(`listening to ${pattern}\n`)));
+    const bus = eventBus({ store: store.events, source: "test" });
+    for (const topic of ["a.b.c", "a.x", "x.c", "a.b.c"]) await bus.publish(topic, null);
+    expect(await tail.ended).toBe(0);
+    const seen = tail.stdout().trim().split("\n");
+    expect(seen.map((line) => line.slice(25)).toSorted()).toEqual([
+      "a.b.c #1 test null",
+      "a.b.c #2 test null",
+      "a.x #1 test null",
+      "x.c #1 test null",
+    ]);
+  });
+
+  test("following events ends cleanly at Ctrl-C", async () => {
+    const { cwd, place, store } = await setUp();
+    const tail = startFleet(["event", "tail", "a.*", "a.b", "--json", ...place.flags], { cwd });
+    const bus = eventBus({ store: store.events, source: "test" });
+    // With --json it is not told when it listens, so it is told again.
+    const again = setInterval(() => void bus.publish("a.b", 1), 100);
+    try {
+      await tail.until((text) => text.includes('"topic":"a.b"'));
+    } finally {
+      clearInterval(again);
+    }
+    tail.signal("SIGINT");
+    expect(await tail.ended).toBe(0);
+    expect(tail.stderr()).toBe("");
   });
 });

@@ -4,12 +4,12 @@ import { fleetOn } from "../src/automation/fleet.ts";
 import { SILENT } from "../src/internal/log.ts";
 import { until } from "../src/store/conformance/harness.ts";
 import { makeProject, runFleet } from "./support/cli.ts";
-import { openPlace, PLACES } from "./support/places.ts";
+import { openPlace, placesFor } from "./support/places.ts";
 
 // Each test starts several processes: where two cores are shared, that takes its time.
 vi.setConfig({ testTimeout: 90_000 });
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("Redis"))("on $name", ({ at }) => {
   async function setUp() {
     const cwd = makeProject();
     const place = at(cwd);
@@ -77,7 +77,7 @@ describe.each(PLACES)("on $name", ({ at }) => {
     await fleet.rateLimit("api", { limit: 10, perSeconds: 36_000, burst: 3 }).take({ cost: 2 });
     const { stdout } = await command("limit", "ls");
     expect(stdout).toMatch(
-      /^LIMIT +KEY +WINDOWS +AT ONCE +ALL FREE IN\napi +- +10 per 36000 s +1\/3 +1 h 59 m\n$/,
+      /^LIMIT +KEY +WINDOWS +AT ONCE +ALL FREE IN +QUEUES\napi +- +10 per 36000 s +1\/3 +1 h 59 m +-\n$/,
     );
     expect(await json("limit", "ls", "api")).toMatchObject([
       { name: "api", key: "", windows: [{ limit: 10, per_seconds: 36_000, burst: 3, available: 1 }] },

@@ -1,8 +1,8 @@
 // Short (`npm test`): `fleet status` tells no lies about a worker that is dead or frozen, on both stores.
 import { describe, expect, test, vi } from "vitest";
-import { automationLine, type StatusReport } from "../src/cli/status-report.ts";
+import { automationLine, type StatusReport } from "../src/control/status-report.ts";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
-import { openPlace, PLACES } from "./support/places.ts";
+import { openPlace, placesFor } from "./support/places.ts";
 
 // Each test starts several processes: where two cores are shared, that takes its time.
 vi.setConfig({ testTimeout: 60_000 });
@@ -17,7 +17,7 @@ export default defineContinuous("steady", {
   },
 });`;
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("a SQLite file"))("on $name", ({ at }) => {
   test("slots of a killed worker are not shown as running: silent first, then waiting, with the reason", async () => {
     const cwd = makeProject({ "steady.ts": STEADY });
     const place = at(cwd);

@@ -1,8 +1,8 @@
-// Short (`npm test`): `fleet scale`, `pause`, `resume` and `recycle` on a worker that runs, on both stores.
+// `fleet scale`, `pause`, `resume` and `recycle` on a worker that runs. `npm test`: on Redis; `npm run soak`: on both stores.
 import { describe, expect, test, vi } from "vitest";
-import { automationLine, type StatusReport } from "../src/cli/status-report.ts";
+import { automationLine, type StatusReport } from "../src/control/status-report.ts";
 import { makeProject, runFleet, startFleet, writeInto, type RunningFleet } from "./support/cli.ts";
-import { openPlace, PLACES, slotStatus } from "./support/places.ts";
+import { openPlace, placesFor, slotStatus } from "./support/places.ts";
 import { isAlive } from "./support/processes.ts";
 
 // Each test starts several processes: where two cores are shared, that takes its time.
@@ -71,7 +71,7 @@ function fewest(events: readonly Said[], from: number): number {
   return low;
 }
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("Redis"))("on $name", ({ at }) => {
   const setUp = async (deploy: object, files: Record<string, string>) => {
     const cwd = makeProject({ "fleet.config.ts": config(deploy), ...files });
     const place = at(cwd);

@@ -132,6 +132,26 @@ describe.each(["sqlite", "redis"] as const)("%s", (kind) => {
     expect(tail.stderr()).toBe("");
   });
 
+  test("with --json, what another program has written that is no JSON comes as a text", async () => {
+    const { store, env, cwd, fleet } = await open(kind);
+    await push(store, "pinger", [1]);
+    const entries = [{ id: "x", head: 'no "JSON","ts":', tail: "\nat all" }];
+    await store.streams.push({ stream: "pinger", entries, op: { producer: "other", seq: 1 } });
+    const [first = "", second = ""] = (await store.streams.peek({ stream: "pinger", n: 2 })).map(
+      ({ raw }) => raw,
+    );
+    const shown = [first, JSON.stringify(second)];
+    const tail = startFleet(["stream", "tail", "pinger", "-n", "2", "--json"], { cwd, env });
+    await tail.until(() => tail.stdout().includes("at all"));
+    tail.signal("SIGINT");
+    expect(await tail.ended).toBe(0);
+    expect(tail.stdout()).toBe(`${shown.join("\n")}\n`);
+    expect((await fleet("stream", "peek", "pinger", "--json")).stdout).toBe(`[${shown.join(",")}]\n`);
+    expect((await fleet("stream", "pop", "pinger", "-n", "2", "--json")).stdout).toBe(
+      `[${shown.join(",")}]\n`,
+    );
+  });
+
   test("status without workers", async () => {
     const { store, fleet } = await open(kind);
     const { code, stdout } = await fleet("status", "--json");

@@ -1,4 +1,5 @@
-// Short (`npm test`): `fleet task` and `fleet explain` on both stores: without any worker, and with one that runs the tasks.
+// `fleet task` and `fleet explain`: without any worker, and with one that runs the tasks. `npm test`: on Redis; `npm run soak`: on
+// both stores.
 import { randomUUID } from "node:crypto";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
@@ -10,7 +11,7 @@ import { SILENT } from "../src/internal/log.ts";
 import { Queues } from "../src/primitives/queues.ts";
 import type { Store } from "../src/store/store.ts";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
-import { openPlace, type Place, PLACES } from "./support/places.ts";
+import { openPlace, type Place, PLACES, placesFor } from "./support/places.ts";
 
 // Each test starts several processes: where two cores are shared, that takes its time.
 vi.setConfig({ testTimeout: 90_000 });
@@ -226,7 +227,7 @@ describe("on one store", () => {
   });
 });
 
-describe.each(PLACES)("on $name", (where) => {
+describe.each(placesFor("Redis"))("on $name", (where) => {
   const setUp = (files?: Record<string, string>) => setUpAt(where, files);
 
   test("ls, show, retry and cancel: by id and by filter, with the number first", async () => {

@@ -22,7 +22,8 @@ test.each([
   [[], "Usage: fleet"],
   [["stauts"], "Did you mean status?"],
   [["up", "--capasity", "3"], "Did you mean --capacity?"],
-  [["up", "--port", "80"], "unknown option '--port'"],
+  [["worker", "--port", "80"], "unknown option '--port'"],
+  [["up", "--port", "eighty"], "whole number from 0 to 65535"],
   [["up", "--capacity", "many"], "whole number"],
   [["up", "--log-level", "loud"], "Allowed choices"],
   [["worker", "--labels", "x"], "pairs"],
@@ -39,6 +40,7 @@ test.each([
   [["pause", "Not/A:Name", "--store", "sqlite:x.db"], "not a valid name"],
   [["recycle", "a", "--slot", "first"], "whole number"],
   [["resume", "a", "--wait", "long"], "number of seconds"],
+  [["worker", "--via-master"], "--via-master goes with --join"],
   [["up"], "write a fleet.config.ts"],
   [["dev"], "write a fleet.config.ts"],
 ])("fleet %j is refused with 2 and says why", async (args, message) => {

@@ -1,6 +1,6 @@
 // Short (`npm test`): the README's tutorial, followed to the letter from its own code blocks. Needs dist/ (`npm run build`).
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -17,6 +17,9 @@ import {
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const README = readFileSync(join(ROOT, "README.md"), "utf8");
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  version: string;
+};
 
 interface Block {
   language: string;
@@ -68,9 +71,11 @@ describe("the README", () => {
     expect(commands).toEqual([
       "npm install && npm run demo",
       "npm install && npm test",
+      "npm install && npm pack",
       "mkdir hello-fleet && cd hello-fleet",
       "npm init -y && npm pkg set type=module",
-      "npm install fleet-framework zod",
+      `npm install ../fleet/fleet-framework-${VERSION}.tgz zod`,
+      "npm install -D typescript @types/node",
       "npx fleet up producer.ts logger.ts",
       ...onSqlite("worker"),
       ...onRedis("worker"),
@@ -83,6 +88,22 @@ describe("the README", () => {
     expect([onSqlite("worker").length, onRedis("worker").length, onRedis("stream").length]).toEqual([
       2, 2, 3,
     ]);
+  });
+
+  it("has a TypeScript set-up that takes its files, and finds a wrong one", { timeout: SLOW }, async () => {
+    const tsconfig = blocks.find(({ language }) => language === "json")?.lines.join("\n") ?? "";
+    const cwd = makeProject({ ...sources, "fleet.config.ts": config, "tsconfig.json": tsconfig });
+    for (const name of ["@types", "typescript"])
+      symlinkSync(join(ROOT, "node_modules", name), join(cwd, "node_modules", name));
+    writeInto(cwd, "package.json", '{ "type": "module" }');
+    const tsc = () =>
+      promisify(execFile)(process.execPath, ["node_modules/typescript/bin/tsc"], { cwd }).then(
+        ({ stdout }) => stdout,
+        (error: unknown) => (error as { stdout: string }).stdout,
+      );
+    expect(await tsc()).toBe("");
+    writeInto(cwd, "logger.ts", sources["logger.ts"]?.replace("reading.at", "reading.when") ?? "");
+    expect(await tsc()).toMatch(/^logger\.ts\(\d+,\d+\): error TS2339/);
   });
 
   it("links only to files that are there", () => {

@@ -43,6 +43,20 @@ describe.each(PLACES)("on $name", ({ at }) => {
     expect(value.payload).toEqual({ site: "a", at: new Date("2027-01-01T00:00:00Z") });
   });
 
+  it("takes many subscriptions without a warning of leaks, and ends them all", async () => {
+    const { subscriber } = await setUp();
+    const said: Error[] = [];
+    const hear = (warning: Error) => void said.push(warning);
+    process.on("warning", hear);
+    onTestFinished(() => void process.off("warning", hear));
+    const many = Array.from({ length: 30 }, (_, i) => subscriber.subscribe(`many.t${i}`));
+    await Promise.all(many.map(({ ready }) => ready));
+    // Warnings are given out with the next turn of the loop.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(said.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning");
+    await Promise.all(many.map((one) => one.close()));
+  });
+
   it("refuses what does not fit, naming the field, and numbers nothing for it", async () => {
     const { publisher, subscriber } = await setUp();
     const events = subscriber.subscribe("*");

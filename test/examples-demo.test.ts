@@ -4,13 +4,14 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { makeProject } from "./support/cli.ts";
 import { descendants, isAlive } from "./support/processes.ts";
 
 const DEMO = fileURLToPath(new URL("../scripts/demo.mjs", import.meta.url));
+const LEFT = fileURLToPath(new URL("../examples/url-monitor/.fleet", import.meta.url));
 
 function demo(...args: string[]) {
   const child = spawn(process.execPath, [DEMO, ...args], { stdio: ["ignore", "pipe", "pipe"] });
@@ -33,17 +34,22 @@ test("watches the URLs of a file, and Ctrl-C leaves no process and no file", asy
   const file = join(makeProject(), "urls.txt");
   writeFileSync(file, `# mine\n${url} # up\n\n`);
 
+  const wasThere = existsSync(LEFT);
   const { pid, output, ended, interrupt } = demo("--file", file, "--interval", "0.2");
   await vi.waitFor(() => expect(output.stdout.split(` ms  100.0 %  ${url}\n`).length).toBeGreaterThan(4), {
     timeout: 40_000,
   });
   const database = /--store sqlite:(\S+)/.exec(output.stderr)?.[1] ?? "";
   expect(existsSync(database)).toBe(true);
+  const token = /token_file=(\S+)/.exec(output.stderr)?.[1] ?? "";
+  expect(dirname(token)).toBe(dirname(database));
+  expect(existsSync(token)).toBe(true);
   const pids = [pid, ...descendants(pid)];
   interrupt();
   expect(await ended).toBe(0);
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { timeout: 10_000 });
-  expect(existsSync(database)).toBe(false);
+  expect(existsSync(dirname(database))).toBe(false);
+  expect(existsSync(LEFT)).toBe(wasThere);
 }, 90_000);
 
 test("says what is wrong with its arguments", async () => {

@@ -12,9 +12,21 @@ import type { Finding } from "../examples/site-check/contracts.ts";
 import { readPage } from "../examples/site-check/html.ts";
 import { renderHtml, renderText } from "../examples/site-check/render.ts";
 import { Findings, sortLinks, type Summary } from "../examples/site-check/summary.ts";
+import { graphLines } from "./support/graph.ts";
 
 const RUN = fileURLToPath(new URL("../examples/site-check/run.mjs", import.meta.url));
 const PAGES = 1100;
+/** Read off the code of `examples/site-check`: each of its uses, once. Its script is no automation, and declares nothing. */
+const GRAPH = [
+  "automation:crawler -submit-> queue:crawler: declared, observed",
+  "automation:crawler -submit-> queue:link-checker: declared, observed",
+  "automation:crawler -submit-> queue:report: declared, observed",
+  "automation:link-checker -submit-> queue:report: declared, observed",
+  "external:site-check -submit-> queue:crawler: observed",
+  "queue:crawler -run-> automation:crawler: declared, observed",
+  "queue:link-checker -run-> automation:link-checker: declared, observed",
+  "queue:report -run-> automation:report: declared, observed",
+];
 
 describe("reading a page", () => {
   it("finds what it points to, each address once and whole, and its title", () => {
@@ -153,6 +165,7 @@ describe("a site of 1 100 pages", () => {
     expect(summary.redirects).toEqual([{ url: `${origin}/old`, to: `${origin}/p/1`, on: 1 }]);
     expect(text.out).toContain("12 broken links:");
     expect(readFileSync(join(out, "report.html"), "utf8")).toContain("Broken links (12)");
+    expect(await graphLines(["--store", `sqlite:${join(out, "fleet.db")}`], out)).toEqual(GRAPH);
   }, 180_000);
 
   /** The same site, crawled in the plainest way. */
@@ -179,12 +192,15 @@ function answerOf(path: string): { status: number; headers: Record<string, strin
   if (path === "/")
     return html(`<title>Home</title><a href="/p/0">first</a> <a href="/old">moved</a> <img src="/logo.png">`);
   if (path === "/old") return { status: 301, headers: { location: "/p/1" }, body: "" };
+  if (path === "/late.png") return { status: 200, headers: { "content-type": "image/png" }, body: "" };
   const n = Number(/^\/p\/(\d+)$/.exec(path)?.[1] ?? Number.NaN);
   if (!(n < PAGES - 2)) return { status: 404, headers: { "content-type": "text/html" }, body: "gone" };
   const next = [2 * n + 1, 2 * n + 2, n + 1, Math.floor(n / 2)].filter((other) => other < PAGES - 2);
   const faults = n % 100 === 0 ? `<a href="/missing-${n}">old news</a>` : "";
+  // Found only after the kill, so that something is asked for in the second run, too.
+  const last = n === PAGES - 3 ? `<img src="/late.png">` : "";
   return html(
-    `<title>Page ${n}</title>${next.map((other) => `<a href="/p/${other}">${other}</a>`).join(" ")} ${faults}`,
+    `<title>Page ${n}</title>${next.map((other) => `<a href="/p/${other}">${other}</a>`).join(" ")} ${faults}${last}`,
   );
 }
 

@@ -86,6 +86,9 @@ describe.for(PLACES)("on $name", ({ at }) => {
     for (const line of lines.filter(({ url }) => url === DOWN))
       expect(line).toMatchObject({ state: "down", status: "-", availability: 0, error: "ECONNREFUSED" });
     for (const line of lines) expect(line.latencyMs).toBeGreaterThan(0);
+    // Also at the first looks: they begin once the endpoints answer.
+    const answering = lines.filter(({ url }) => /\/(?:healthy|slow)$/.test(url));
+    expect(answering.filter(({ state }) => state === "down")).toEqual([]);
     await endedBySigint(fleet);
   }, 90_000);
 });

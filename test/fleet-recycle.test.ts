@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
-import { openPlace, PLACES, runningSlots, slotStatus } from "./support/places.ts";
+import { openPlace, placesFor, runningSlots, slotStatus } from "./support/places.ts";
 
 vi.setConfig({ testTimeout: 90_000 });
 
@@ -20,8 +20,10 @@ export default defineContinuous("steady", {
   async runSlot(ctx) {
     say("begin", ctx.slotId, ctx.worker);
     for await (const _ of ctx.loop({ everySeconds: 0.05 }));
+    // A run elsewhere says that it has begun a moment after its worker knows: on a busy machine not at once.
+    await new Promise((resolve) => setTimeout(resolve, 150));
     say("end", ctx.slotId, ctx.worker);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, 150));
   },
 });`;
 const config = (slots: number) => `
@@ -37,7 +39,7 @@ function levels(ledger: string): number[] {
     .map((line) => (running += line.startsWith("begin") ? 1 : -1));
 }
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("Redis"))("on $name", ({ at }) => {
   const setUp = async (workers: number) => {
     const cwd = makeProject({ "fleet.config.ts": config(workers), "a.auto.ts": STEADY });
     const place = at(cwd);

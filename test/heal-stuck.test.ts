@@ -1,7 +1,9 @@
 // Short (`npm test`): slots without progress, limits that replace a process, and a program that dies for ever. Real processes.
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { FLEET_TOPICS } from "../src/contracts/life-cycle.ts";
+import { eventBus } from "../src/primitives/events.ts";
 import { BOUND_MS, healFleet, measured, ms, starts, type HealFleet } from "./support/heal-fleet.ts";
 import { PLACES, runningSlots, slotStatus, type Place } from "./support/places.ts";
 
@@ -125,6 +127,15 @@ test("a process that grows far above maxMemoryMb is killed at once, and that cou
     "fleet.config.ts": config(["glutton"], {}),
   });
   fleet.command("glutton/0", "eat");
+  const crashes: unknown[] = [];
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const bus = eventBus({ store: fleet.store.events, source: "test", signal: over.signal });
+  const crashed = bus.subscribe(FLEET_TOPICS.slotCrashed);
+  await crashed.ready;
+  void (async () => {
+    for await (const { payload } of crashed) crashes.push(payload);
+  })();
   const worker = fleet.worker("w");
   const first = await fleet.untilLine(starts("glutton/0"));
   const second = await fleet.untilLine((line) => starts("glutton/0")(line) && line.pid !== first.pid);
@@ -134,6 +145,10 @@ test("a process that grows far above maxMemoryMb is killed at once, and that cou
   await vi.waitFor(async () =>
     expect(await fleet.lastHeal("glutton/0")).toMatchObject({ cause: "out-of-memory", signal: "SIGKILL" }),
   );
+  await vi.waitFor(() =>
+    expect(crashes).toMatchObject([{ automation: "glutton", slot: 0, worker: "w", cause: "out-of-memory" }]),
+  );
+  await crashed.close();
   worker.signal("SIGTERM");
   expect(await worker.ended).toBe(0);
 }, 60_000);

@@ -16,7 +16,7 @@ import {
   type WorkerProcess,
 } from "./support/nemesis-fleet.ts";
 import { allRun } from "./support/outage.ts";
-import { openPlace, PLACES } from "./support/places.ts";
+import { openPlace, placesFor } from "./support/places.ts";
 import { descendants } from "./support/processes.ts";
 
 const SLOTS = 4;
@@ -37,7 +37,7 @@ async function record(store: Store, id: string): Promise<{ worker: WorkerRecord;
 const said = (worker: WorkerProcess, text: string, timeout = 60_000) =>
   vi.waitFor(() => expect(worker.output()).toContain(text), { timeout, interval: 50 });
 
-describe.each(PLACES)("on $name", ({ at }) => {
+describe.each(placesFor("Redis"))("on $name", ({ at }) => {
   test("a live twin is refused, by name; after a kill -9 the id is given back at once, as a new generation", async () => {
     const cwd = makeProject(projectFiles(SLOTS));
     const shared = at(cwd);

@@ -6,6 +6,7 @@ import { defineBatch } from "../src/automation/definition-batch.ts";
 import { defineContinuous } from "../src/automation/definition.ts";
 import { definePool } from "../src/contracts/pool.ts";
 import { defineQueue } from "../src/contracts/queue.ts";
+import { messageOf } from "../src/errors.ts";
 import { SILENT } from "../src/internal/log.ts";
 import { Pools } from "../src/primitives/pools.ts";
 import { inlineWorker, KINDS } from "./support/batch-worker.ts";
@@ -56,6 +57,53 @@ describe.each(KINDS)("in automations on %s", (kind) => {
     expect(await fleet.pool(KEYS).count("free")).toBe(1);
     await expect(fleet.call(queue, "throw", { waitSeconds: 20 })).rejects.toThrow(/no use: \w/);
     expect(await fleet.pool(KEYS).count("free")).toBe(1);
+  });
+
+  it("a retirement within a run stays, whether the run returns or throws (field case 20)", async () => {
+    const queue = defineQueue("work", { payload: z.enum(["return", "throw"]), maxAttempts: 1 });
+    const work = defineBatch("work", {
+      tasks: queue,
+      async runOne(task, ctx) {
+        const lease = await ctx.pool(KEYS).claim(HOLD);
+        await lease?.retire(`to ${task.payload}`);
+        if (task.payload === "throw") throw new Error("after all");
+        return lease?.id;
+      },
+    });
+    const { fleet } = await inlineWorker(kind, [[work, 1]]);
+    const pool = fleet.pool(KEYS);
+    for (const [at, how] of (["return", "throw"] as const).entries()) {
+      const id = await pool.put({ payload: how });
+      const ended = await fleet
+        .call(queue, how, { waitSeconds: 20 })
+        .catch((error: unknown) => messageOf(error));
+      expect(ended).toContain(how === "throw" ? "after all" : id);
+      expect(await pool.get(id)).toMatchObject({
+        state: "retired",
+        retired: { reason: "asked", note: `to ${how}` },
+      });
+      expect(await pool.count("retired")).toBe(at + 1);
+      expect(await pool.claim()).toBeNull();
+    }
+  });
+
+  it("what code still holds that does not end when it is told to is released with its host", async () => {
+    const deaf = defineContinuous("deaf", {
+      async runSlot(ctx) {
+        await ctx.lock("l", HOLD);
+        await ctx.pool(KEYS).claim({ ...HOLD, autoExtend: true, waitSeconds: 20 });
+        await new Promise(() => undefined);
+      },
+    });
+    const { fleet, worker } = await inlineWorker(kind, [[deaf, 1]]);
+    const pool = fleet.pool(KEYS);
+    await pool.put({ payload: "k" });
+    await expect.poll(() => pool.count("held"), { timeout: 20_000 }).toBe(1);
+    expect(await fleet.lock("l")).toBeNull();
+    expect(await worker.drain({ deadlineSeconds: 0.2 })).toEqual({ forced: true });
+    expect(await pool.count("free")).toBe(1);
+    expect(await fleet.lock("l")).not.toBeNull();
+    expect((await pool.stats())?.totals.leasesExpired).toBe(0);
   });
 });
 

@@ -170,17 +170,17 @@ test("two automations of one name: both files are named", async () => {
 test("the config sees FLEET_STORE; automations see none of Fleet's secrets", async () => {
   const cwd = makeProject({
     "fleet.config.ts": config("store: process.env.FLEET_STORE"),
-    "automations/a.ts": `const seen = ["FLEET_STORE", "FLEET_TOKEN", "FLEET_MASTER"].filter((n) => n in process.env);
+    "automations/a.ts": `const seen = ["FLEET_STORE", "FLEET_WORKER_STORE", "FLEET_TOKEN", "FLEET_MASTER"].filter((n) => n in process.env);
       if (seen.length > 0) throw new Error("seen: " + seen);
       if (process.env.OTHER !== "yes") throw new Error("OTHER is gone");
       ${automation("a")}`,
   });
-  const before = { ...process.env };
-  Object.assign(process.env, { FLEET_STORE: "redis://h", FLEET_TOKEN: "t", FLEET_MASTER: "m", OTHER: "yes" });
+  const given = { FLEET_STORE: "redis://h", FLEET_WORKER_STORE: "w", FLEET_TOKEN: "t", FLEET_MASTER: "m" };
+  for (const [name, value] of Object.entries({ ...given, OTHER: "yes" })) vi.stubEnv(name, value);
   try {
     expect((await loadProject({ cwd })).store).toBe("redis://h");
   } finally {
-    process.env = before;
+    vi.unstubAllEnvs();
   }
 });
 

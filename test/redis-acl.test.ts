@@ -15,11 +15,16 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function openAs(user: string, more = "") {
+async function admin(command: string[]): Promise<unknown> {
   const client = createClient({ url: server.url });
   await client.connect();
-  await client.sendCommand(`${LINE.replace("fleet", user).replace("PASSWORD", "secret")}${more}`.split(" "));
+  const reply = await client.sendCommand(command);
   client.destroy();
+  return reply;
+}
+
+async function openAs(user: string, more = "") {
+  await admin(`${LINE.replace("fleet", user).replace("PASSWORD", "secret")}${more}`.split(" "));
   const store = await openStore(server.url.replace("//", `//${user}:secret@`), { namespace: "prod" });
   onTestFinished(() => store.close());
   const handed: string[] = [];
@@ -77,3 +82,17 @@ test("where PUBSUB is forbidden nothing is handed over, and nothing else is diff
   expect(await q.claimIds("h", 5)).toEqual(["a"]);
   expect(handed).toEqual([]);
 });
+
+test.each(["-fcall", "-function"])(
+  "with %s queues do without functions, and nothing is different",
+  async (right) => {
+    await admin(["FUNCTION", "FLUSH"]);
+    const { q, handed } = await openAs(right.slice(1), ` ${right}`);
+    expect(await q.submit(task("a"))).toEqual(["submitted"]);
+    await until("handed over", () => handed.length > 0);
+    await admin(["CONFIG", "RESETSTAT"]);
+    expect(await q.submit(task("b"))).toEqual(["submitted"]);
+    // It knows by now, and does not try again.
+    expect(String(await admin(["INFO", "commandstats"]))).not.toMatch(/cmdstat_(fcall|function)/);
+  },
+);

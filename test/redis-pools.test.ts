@@ -109,3 +109,54 @@ it("long payloads are kept apart, whatever replaces them", async () => {
   await pool.remove("a");
   expect(await store.wipe()).toEqual({ deleted: 3 });
 });
+
+it("any item, while others are claimed by a tag: the one not used for longest", async () => {
+  const pool = await declaredPool(await open(new HandClock()), { strategy: "lru" });
+  const ids = range(0, 2000).map((i) => `i${i}`);
+  await pool.put(...ids.map((id, i) => item(id, { tags: { site: [i % 3 === 0 ? "a" : "b"] } })));
+  const order = [...ids];
+  const claimed = async (where: Record<string, string[]>, fits: (id: string) => boolean) => {
+    const expected = order.find((id) => fits(id)) as string;
+    const claim = await pool.claimOne("h", { where });
+    expect(claim.id).toBe(expected);
+    order.splice(order.indexOf(expected), 1);
+    return claim;
+  };
+  // Blocks whose first items are claimed by a tag, all of a block, and items that come back.
+  for (const i of range(0, 300)) {
+    const held = [
+      await claimed({ site: ["a"] }, (id) => Number(id.slice(1)) % 3 === 0),
+      await claimed({}, () => true),
+    ];
+    if (i % 3 === 0) continue;
+    for (const one of held) {
+      await pool.release(one);
+      order.push(one.id);
+    }
+  }
+  expect(await pool.claimIds("h", { n: order.length })).toEqual(order);
+  expect(await pool.claimIds("h", {})).toEqual([]);
+});
+
+it("any item at random among many: each of them once, the last ones too", async () => {
+  const pool = await declaredPool(await open(new HandClock()), { strategy: "random" });
+  const ids = range(0, 2600).map((i) => `i${i}`);
+  await pool.put(...items(ids));
+  const got = await pool.claimIds("h", { n: 1 });
+  // One by one, in small and in large numbers: more than half of what is free, and all that is left.
+  for (const n of [1, 1, 700, 700, 900, 297]) got.push(...(await pool.claimIds("h", { n })));
+  expect(got).not.toEqual(ids.slice(0, got.length));
+  expect(got.toSorted()).toEqual(ids.toSorted());
+  expect(await pool.count()).toEqual({ held: 2600 });
+});
+
+it("ids are found again, however many were put and removed", async () => {
+  const store = await open(new HandClock());
+  const pool = await declaredPool(store);
+  const ids = range(0, 3000).map((i) => (i % 2 === 0 ? `i${i}` : crypto.randomUUID()));
+  for (const at of [0, 1000, 2000]) await pool.put(...items(ids.slice(at, at + 1000)));
+  for (const id of ids) expect((await pool.get(id)).id).toBe(id);
+  expect(await pool.put(...items(ids.slice(0, 500)))).toEqual(range(0, 500).map(() => "exists"));
+  for (const id of ids) expect(await pool.remove(id)).toBe("removed");
+  expect(await store.wipe()).toEqual({ deleted: 3 });
+});

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { isFleetError } from "../src/errors.ts";
 import { failureOf, range, until } from "../src/store/conformance/harness.ts";
 import { declared } from "../src/store/conformance/producer.ts";
+import { declaredQueue, task } from "../src/store/conformance/queue-driver.ts";
 import { openRedisStore } from "../src/store/redis/store.ts";
 import type { Store, StoreOptions } from "../src/store/store.ts";
 import { freePort, type RedisServer, startRedis } from "./support/redis.ts";
@@ -53,6 +54,32 @@ describe("a server that forgets its scripts", () => {
     // The push and the pop were each sent in full once; the other push went by its hash.
     expect(stats).toMatch(/cmdstat_eval:calls=2,/);
     expect(stats).toMatch(/cmdstat_evalsha:calls=3,.*failed_calls=2/);
+  });
+
+  it("gets the functions of queues when it does not know them, once, also after FUNCTION FLUSH", async () => {
+    const store = await open(redis.url, { namespace: "functions" });
+    const q = await declaredQueue(store);
+    await admin("FUNCTION", "FLUSH");
+    await admin("CONFIG", "RESETSTAT");
+    expect(await q.submit(task("a"))).toEqual(["submitted"]);
+    expect(await q.submit(task("b"))).toEqual(["submitted"]);
+    expect(await q.claimIds("h", 9)).toEqual(["a", "b"]);
+    const stats = String(await admin("INFO", "commandstats"));
+    expect(stats).toMatch(/cmdstat_eval:calls=1,/);
+    expect(stats).toMatch(/cmdstat_function\|load:calls=1,/);
+    expect(stats).toMatch(/cmdstat_fcall:calls=3,.*failed_calls=1/);
+  });
+
+  it("takes no tasks where its memory is full, and forgets old ones all the same", async () => {
+    const store = await open(redis.url, { namespace: "full" });
+    const q = await declaredQueue(store, { keepCount: 0 });
+    await q.submit(task("a"));
+    await q.cancel("a");
+    await admin("CONFIG", "SET", "maxmemory", "1");
+    expect(isFleetError(await failureOf(() => q.submit(task("b"))), "FLEET_STORE_FAILED")).toBe(true);
+    expect((await store.queues.sweep({ queue: q.queue })).forgotten).toBe(1);
+    await admin("CONFIG", "SET", "maxmemory", "0");
+    expect(await q.submit(task("b"))).toEqual(["submitted"]);
   });
 
   it("gets them and the fleet's id again after a restart without data", async () => {

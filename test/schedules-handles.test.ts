@@ -5,7 +5,7 @@ import { fleetOn } from "../src/automation/fleet.ts";
 import { defineQueue } from "../src/contracts/queue.ts";
 import { SILENT } from "../src/internal/log.ts";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
-import { openPlace, PLACES } from "./support/places.ts";
+import { openPlace, placesFor } from "./support/places.ts";
 
 const QUEUE = defineQueue("reports", { payload: z.object({ kind: z.string() }) });
 
@@ -23,7 +23,7 @@ const project = (schedules: string) => ({
     export default defineConfig({ automations: ["./reports.ts"], deploy: { reports: { slots: 1 } } });`,
 });
 
-describe.each(PLACES)("on $name", (place) => {
+describe.each(placesFor("Redis"))("on $name", (place) => {
   test("declared, made at run time, steered, and gone with their definition", async () => {
     const dir = makeProject(project(`{ often: { everySeconds: 1, payload: { kind: "often" } } }`));
     const at = place.at(dir);

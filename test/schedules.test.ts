@@ -225,7 +225,7 @@ async function lastTick(store: Store): Promise<number | null> {
 
 /** The parts of a store as a plain object: its own may be getters. */
 function storeOf(store: Store): Store {
-  const { traits, namespace, fleetId, streams, queues, pools, state, events, registry } = store;
+  const { traits, namespace, fleetId, streams, queues, pools, state, events, edges, registry } = store;
   return {
     traits,
     namespace,
@@ -235,8 +235,10 @@ function storeOf(store: Store): Store {
     pools,
     state,
     events,
+    edges,
     registry,
     now: () => store.now(),
+    damaged: () => store.damaged(),
     wipe: () => store.wipe(),
     close: () => store.close(),
   };

@@ -12,21 +12,26 @@ const LAYERS: readonly { path: RegExp; layer: number; family: string }[] = [
   { path: /^internal\//, layer: 0, family: "ground" },
   { path: /^errors\.ts$/, layer: 0, family: "ground" },
   { path: /^worker\/entry\.ts$/, layer: 6, family: "worker-entry" },
+  { path: /^client\/entry\.ts$/, layer: 6, family: "client-entry" },
+  { path: /^master\/entry\.ts$/, layer: 6, family: "master-entry" },
   { path: /^contracts\//, layer: 1, family: "language" },
   { path: /^protocol\//, layer: 1, family: "language" },
   {
-    path: /^store\/(store|queue-store|pool-store|state-store|limit-windows|watch)\.ts$/,
+    path: /^store\/(store|queue-store|pool-store|state-store|limit-windows|edge-store|edge-minutes|watch|wish|checks|damage|records|read-assignments|read-manifests|taken|tcp)\.ts$/,
     layer: 2,
     family: "port",
   },
   { path: /^primitives\//, layer: 3, family: "primitives" },
   { path: /^store\/redis\//, layer: 3, family: "redis" },
   { path: /^store\/sqlite\//, layer: 3, family: "sqlite" },
+  { path: /^client\//, layer: 3, family: "client" },
+  { path: /^store\/remote\//, layer: 3, family: "remote" },
   { path: /^store\/conformance\//, layer: 3, family: "conformance" },
   { path: /^store\/open\.ts$/, layer: 3.5, family: "open" },
   { path: /^automation\//, layer: 4, family: "automation" },
   { path: /^control\//, layer: 4, family: "control" },
   { path: /^worker\//, layer: 5, family: "worker" },
+  { path: /^master\//, layer: 5, family: "master" },
   { path: /^project\//, layer: 5, family: "project" },
   { path: /^cli\//, layer: 6, family: "cli" },
   { path: /^index\.ts$/, layer: 6, family: "index" },
@@ -129,7 +134,9 @@ describe("layers", () => {
 
   it("nobody imports an entry", () => {
     expect(
-      local.filter(({ to }) => /^(index|contracts\/entry|worker\/entry|cli\/main)\.ts$/.test(to)),
+      local.filter(({ to }) =>
+        /^(index|contracts\/entry|worker\/entry|master\/entry|client\/entry|cli\/main)\.ts$/.test(to),
+      ),
     ).toEqual([]);
   });
 });

@@ -1,15 +1,12 @@
-// Short (`npm test`): what a child process sends of its log, by the level that its worker writes.
+// Short (`npm test`): what a child process sends of its log, by the level that its worker writes. Needs dist/.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { LogLevel } from "../src/internal/log.ts";
 import { machineMs } from "../src/internal/timers.ts";
 import type { FromHost } from "../src/protocol/host.ts";
-import type * as ProcessRuntime from "../src/worker/process-runtime.ts";
+import { processRuntime } from "../src/worker/process-runtime.ts";
 import { makeProject } from "./support/cli.ts";
-
-/** Built, as children are forked from the file beside it. */
-const BUILT = new URL("../dist/worker/process-runtime.js", import.meta.url);
 
 test.each<[LogLevel, LogLevel[]]>([
   ["debug", ["debug", "info", "warn", "error"]],
@@ -18,7 +15,6 @@ test.each<[LogLevel, LogLevel[]]>([
 ])(
   "with level %s a child sends %j",
   async (logLevel, expected) => {
-    const { processRuntime } = (await import(BUILT.href)) as typeof ProcessRuntime;
     const cwd = makeProject({
       "talker.mjs": `
       import { defineContinuous } from "fleet-framework";

@@ -48,6 +48,8 @@ const AUTOMATION = `
           ctx.signal.throwIfAborted();
         }
       }
+      // However long somebody waits for it to end.
+      if (what === "deaf once" && task.interruptions === 0) await new Promise((resolve) => setTimeout(resolve, 600_000));
       // What goes on as if nothing had happened.
       if (what === "wait") await new Promise((resolve) => setTimeout(resolve, n * 1000));
       note(ctx, "effect", about);
@@ -88,7 +90,7 @@ export async function batchFleet(place: Place, slots: number): Promise<BatchFlee
       return ids.map((id) => count.get(id) ?? 0);
     },
     record,
-    ended: (ids, ms = 30_000) =>
+    ended: (ids, ms = 90_000) =>
       vi.waitFor(
         async () => {
           const records = await Promise.all(ids.map(record));

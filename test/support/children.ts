@@ -14,12 +14,13 @@ const FOLDERS = [
   "src/protocol",
   "src/contracts",
   "src/primitives",
+  "src/automation",
   "test/support/children",
 ];
 
 export interface Children {
-  /** Starts `children/<script>.ts` and hands it `input`. */
-  start<Out>(script: string, input: unknown): Child<Out>;
+  /** Starts `children/<script>.ts` and hands it `input`; `env` is added to its environment. */
+  start<Out>(script: string, input: unknown, env?: Record<string, string>): Child<Out>;
   /** Kills what still runs and removes the transpiled files. */
   dispose(): Promise<void>;
 }
@@ -40,9 +41,13 @@ export async function prepareChildren(): Promise<Children> {
   await Promise.all(["src/errors.ts", ...FOLDERS.flatMap(filesIn)].map((file) => emit(file, out)));
   const running = new Set<ChildProcess>();
   return {
-    start(script, input) {
+    start(script, input, env = {}) {
       const path = join(out, "test/support/children", `${script}.js`);
-      const child = fork(path, { execArgv: [], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+      const child = fork(path, {
+        execArgv: [],
+        stdio: ["ignore", "inherit", "inherit", "ipc"],
+        env: { ...process.env, ...env },
+      });
       running.add(child);
       child.once("exit", () => running.delete(child));
       child.send({ input });

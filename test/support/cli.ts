@@ -14,6 +14,8 @@ export interface RunOptions {
   cwd: string;
   /** Added to an environment without any of Fleet's variables. */
   env?: Record<string, string>;
+  /** What runs the command, as in `["ip", "netns", "exec", "b"]`: it must become the command, not start it. Default none. */
+  within?: readonly string[];
 }
 
 export interface RunResult {
@@ -40,8 +42,9 @@ export interface RunningFleet {
 }
 
 /** Starts a command; it is killed at the end of the test if it still runs then. */
-export function startFleet(args: readonly string[], { cwd, env }: RunOptions): RunningFleet {
-  const child = spawn(process.execPath, [BIN, ...args], {
+export function startFleet(args: readonly string[], { cwd, env, within = [] }: RunOptions): RunningFleet {
+  const command = [...within, process.execPath, BIN, ...args];
+  const child = spawn(command[0] as string, command.slice(1), {
     cwd,
     env: { ...plainEnvironment(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -65,7 +68,7 @@ export function startFleet(args: readonly string[], { cwd, env }: RunOptions): R
     stdout: () => text.stdout,
     stderr: () => text.stderr,
     signal: (name) => void child.kill(name),
-    until: (seen, ms = 20_000) =>
+    until: (seen, ms = 60_000) =>
       new Promise((resolve, reject) => {
         const settle = (fail?: string) => {
           clearTimeout(timer);

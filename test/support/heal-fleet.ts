@@ -1,5 +1,5 @@
 // Workers with short times, automations that do harm on command, and what tells when a slot runs again.
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, vi } from "vitest";
 import type { HealRecord } from "../../src/protocol/health.ts";
@@ -59,7 +59,7 @@ export interface HealFleet {
   readonly flags: string[];
   /** Starts `fleet worker`; `env` is added to its environment. */
   worker(id: string, options?: WorkerOptions): RunningFleet;
-  ledger(): Line[];
+  ledger(): readonly Line[];
   /** Lines of one slot ("victim/0"), or of all slots of an automation. */
   lines(of: string, what?: string): Line[];
   /** Gives an order to a slot; it is taken up at its next turn. */
@@ -85,11 +85,7 @@ export async function healFleet(place: Place, files: Record<string, string>): Pr
   onTestFinished(() => store.close());
   const path = join(dir, "ledger.jsonl");
   writeFileSync(path, "");
-  const ledger = () =>
-    readFileSync(path, "utf8")
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as Line);
+  const ledger = linesOf(path);
   const fleet: HealFleet = {
     dir,
     store,
@@ -112,7 +108,7 @@ export async function healFleet(place: Place, files: Record<string, string>): Pr
       writeFileSync(draft, text);
       renameSync(draft, join(dir, `order-${slot.replace("/", "-")}`));
     },
-    untilLine: (wanted, since = 0, ms = 20_000) =>
+    untilLine: (wanted, since = 0, ms = 60_000) =>
       vi.waitFor(
         () => {
           const line = ledger().slice(since).find(wanted);
@@ -132,6 +128,28 @@ export async function healFleet(place: Place, files: Record<string, string>): Pr
   };
   return fleet;
 }
+
+/** Reads the lines of a file to which others append: only what is new at each call, as tests look many times a second. */
+function linesOf(path: string): () => readonly Line[] {
+  const lines: Line[] = [];
+  let done = 0;
+  return () => {
+    const file = openSync(path, "r");
+    try {
+      const fresh = Buffer.alloc(fstatSync(file).size - done);
+      const read = readSync(file, fresh, 0, fresh.length, done);
+      const whole = fresh.lastIndexOf("\n", read - 1) + 1;
+      const text = fresh.toString("utf8", 0, whole);
+      lines.push(...text.split("\n").flatMap(parsed));
+      done += whole;
+    } finally {
+      closeSync(file);
+    }
+    return lines;
+  };
+}
+
+const parsed = (line: string): Line[] => (line === "" ? [] : [JSON.parse(line) as Line]);
 
 /** Prints what was measured: these numbers stand in the documentation. */
 export function measured(what: string, value: string): void {
@@ -163,6 +181,6 @@ export async function untilSpread(fleet: HealFleet, wanted: Record<string, numbe
       const found = await Promise.all(Object.keys(wanted).map((id) => slotsOf(fleet, id)));
       expect(found.map((slots) => slots.length)).toEqual(Object.values(wanted));
     },
-    { timeout: 20_000, interval: 100 },
+    { timeout: 60_000, interval: 100 },
   );
 }

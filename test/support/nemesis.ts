@@ -1,6 +1,9 @@
 // Breaks a fleet at random, from a seed, and says what came of it.
 import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import type { Store } from "../../src/store/store.ts";
 import { runningSlots } from "./places.ts";
 import { descendants } from "./processes.ts";
@@ -21,6 +24,8 @@ export const SLOTS = 24;
 /** Scaling never goes below: these slots are always wanted. */
 const BASE_SLOTS = 16;
 const MARK = "TEST_NEMESIS";
+const PROBE = fileURLToPath(new URL("heap-probe.cjs", import.meta.url));
+const HEAP_FILE = "heap-of-w0";
 
 /** Faults of the store, where it can have them. Each resolves when it is over. */
 export interface StoreFaults {
@@ -69,8 +74,8 @@ export interface NemesisReport {
   /** How each worker ended that was told to drain; with its last words where that was not exit code 0. */
   exits: string[];
   processesLeft: number[];
-  /** Of the supervisor that is never killed: minutes since its start, megabytes, open descriptors. */
-  samples: { minutes: number; rssMb: number; descriptors: number }[];
+  /** Of the supervisor that is never killed: minutes since its start, megabytes (resident, and what its heap holds), open descriptors. */
+  samples: { minutes: number; rssMb: number; heapMb: number; descriptors: number }[];
 }
 
 /** Numbers from a seed (mulberry32), so that a run can be had again. */
@@ -173,8 +178,8 @@ class Nemesis {
 
   #spawn(index: number): WorkerProcess {
     const { cwd, flags } = this.#options;
-    // V8 lets a heap grow for as long as nobody needs the memory; with a small one only what is really held counts.
-    const env = index === 0 ? { ...this.#env, NODE_OPTIONS: "--max-old-space-size=48" } : this.#env;
+    const probe = { NODE_OPTIONS: `--require ${PROBE}`, HEAP_PROBE: join(cwd, HEAP_FILE) };
+    const env = index === 0 ? { ...this.#env, ...probe } : this.#env;
     return spawnWorker({ cwd, id: `w${index}`, flags, env });
   }
 
@@ -214,8 +219,9 @@ class Nemesis {
           for (const { incarnation } of workers) this.#incarnations.add(incarnation);
           const use = useOf(this.#workers[0]?.pid ?? 0);
           const minutes = (performance.now() - begun) / 60_000;
-          if (use !== undefined)
-            this.#samples.push({ minutes, rssMb: use.rssMb, descriptors: use.descriptors });
+          const heap = join(this.#options.cwd, HEAP_FILE);
+          if (use !== undefined && existsSync(heap))
+            this.#samples.push({ minutes, ...use, heapMb: Number(readFileSync(heap, "utf8")) });
         }
       } catch {
         // The store is away for the moment: that is one of the faults.

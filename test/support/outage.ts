@@ -116,7 +116,8 @@ export async function outage(args: {
     `${name}, ${Math.round(took)} ms: all slots work ${Math.round(result.backMs)} ms after its return; meanwhile ${cost.cpuPercent.toFixed(1)} % of a core, ${cost.lines} log lines, ${cost.grownMb.toFixed(1)} MB more`,
   );
   expect(result.backMs).toBeLessThan(backMs);
-  expect(cost.cpuPercent).toBeLessThan(30);
+  // What the loss itself costs counts much where the store is away for less than a second.
+  expect((cost.cpuPercent / 100) * took).toBeLessThan(300 + 0.3 * took);
   // What breaks is said once, then at most every ten seconds per process.
   expect(cost.lines).toBeLessThan(30 + took / 2500);
   expect(cost.grownMb).toBeLessThan(50);

@@ -23,6 +23,17 @@ export const PLACES: readonly Place[] = [
   { name: "Redis", at: () => place(inject("redisUrl"), freshNamespace()) },
 ];
 
+/** Set by `npm run soak`. */
+const EVERYWHERE = process.env["TEST_STORES"] === "all";
+
+/**
+ * For tests that ask the same of every store that passes the conformance suite (of commands, of the API, some of processes): `npm test` runs them on one,
+ * `npm run soak` on both.
+ */
+export function placesFor(name: "a SQLite file" | "Redis"): readonly Place[] {
+  return EVERYWHERE ? PLACES : PLACES.filter((one) => one.name === name);
+}
+
 export function openPlace({ url, namespace }: { url: string; namespace: string }): Promise<Store> {
   return openStore(url, { namespace });
 }

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished, vi } from "vitest";
 import type { ShopFigures } from "../../examples/session-pool/shop.ts";
 import { makeProject, startFleet } from "./cli.ts";
+import { graphLines } from "./graph.ts";
 import { openPlace, type Place } from "./places.ts";
 import { freePort } from "./redis.ts";
 
@@ -14,6 +15,8 @@ export interface Sessions {
   /** Sessions that fetchers took out of the pool because the shop did not know them any more. */
   retired: number;
   shop: "open" | "closed";
+  /** What `fleet graph` shows of it at the end. */
+  graph: string[];
 }
 
 export async function sessionsOf(
@@ -38,7 +41,7 @@ export async function sessionsOf(
       const { pages } = await figures();
       if (pages < 20) throw new Error(`only ${pages} pages yet`);
     },
-    { timeout: 30_000, interval: 100 },
+    { timeout: 90_000, interval: 100 },
   );
   await delay(seconds * 1000);
   const { workers: live, now } = await store.registry.view();
@@ -56,5 +59,6 @@ export async function sessionsOf(
     figures: last,
     retired: Math.max(counts.retired, stats?.totals.retired ?? 0),
     shop: last.pages > 0 ? "open" : "closed",
+    graph: await graphLines(at.flags, dir),
   };
 }
