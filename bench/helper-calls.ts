@@ -5,6 +5,8 @@ export interface HelperCalls {
   /** Subscribes through Fleet, or with the bare client, and notes how old each event is. */
   subscribeEvents(args: { store: string; topic: string }): void;
   subscribeRaw(args: { redisUrl: string; channel: string }): void;
+  /** Subscribes with the bare client and drops what comes. */
+  drain(args: { redisUrl: string; channels: string[] }): void;
   /** The ages noted since the last time it was asked, in microseconds. */
   takeAges(args: Record<string, never>): number[];
   /** Paced PINGs on an idle connection, in microseconds. */

@@ -49,6 +49,11 @@ const answers: Answers = {
     });
   },
 
+  async drain({ redisUrl, channels }) {
+    const client = await rawClient(redisUrl);
+    await client.subscribe(channels, () => undefined);
+  },
+
   takeAges: () => Promise.resolve(ages.splice(0)),
 
   async ping({ redisUrl, count, pauseMs }) {

@@ -1,10 +1,12 @@
-// `npm run bench -- <streams|queues> [--quick] [--only P1,P3] [--rounds N] [--out DIR]`
+// `npm run bench -- <streams|queues|pools|events> [--quick] [--only P1,P3] [--rounds N] [--out DIR]`
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { events } from "./events.ts";
 import { describeMachine } from "./machine.ts";
+import { pools } from "./pools.ts";
 import { queues } from "./queues.ts";
 import { startRedis } from "./redis.ts";
 import { printHead, printLine, printSummary, writeReport } from "./report.ts";
@@ -12,8 +14,9 @@ import type { Line } from "./result.ts";
 import { streams } from "./streams.ts";
 import type { Suite } from "./suite.ts";
 
-const SUITES: Record<string, Suite> = { streams, queues };
-const RESULTS = fileURLToPath(new URL("../results", import.meta.url));
+const SUITES: Record<string, Suite> = { streams, queues, pools, events };
+/** Seen from dist/bench/, where this runs. */
+const RESULTS = fileURLToPath(new URL("../../bench/results", import.meta.url));
 const USAGE = `npm run bench -- <suite> [--quick] [--only P1,P3] [--rounds N] [--out DIR]
 
 suites: ${Object.keys(SUITES).join(", ")}

@@ -38,13 +38,16 @@ export async function startRedis(): Promise<BenchRedis> {
   };
 }
 
-/** The bare client, with the options of Fleet's own connections: RESP 3 and no timer per command. */
-export async function rawClient(url: string) {
+/**
+ * The bare client, with the options of Fleet's own connections: RESP 3 and no timer per command. With `timed` as it is by default: a timer
+ * of 5 s and an abort signal per command.
+ */
+export async function rawClient(url: string, { timed = false }: { timed?: boolean } = {}) {
   const client = createClient({
     url,
     RESP: 3,
     maintNotifications: "disabled",
-    commandOptions: { timeout: 0 },
+    commandOptions: { timeout: timed ? 5000 : 0 },
   });
   client.on("error", () => undefined);
   await client.connect();

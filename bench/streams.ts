@@ -19,7 +19,7 @@ export const streams: Suite = {
   parts: [
     { rows: ["P1"], run: concurrentEmits },
     { rows: ["P2"], run: loneEmit },
-    { rows: ["P3", "P11"], run: wakeUp },
+    { rows: ["P3"], run: wakeUp },
     { rows: ["P4"], run: pop },
     { rows: ["P5"], run: sqlite },
     { rows: ["P12"], run: idleFleet },

@@ -15,6 +15,7 @@ export async function concurrentEmits({ redisUrl, rounds, quick }: Bench): Promi
   const fleet = await openFleet({ store: redisUrl, namespace: "concurrent" });
   const stream = fleet.stream(PINGS);
   const client = await rawClient(redisUrl);
+  const timed = await rawClient(redisUrl, { timed: true });
   const plain = new Redis(redisUrl);
   const pipelining = new Redis(redisUrl, { enableAutoPipelining: true });
   let index = 0;
@@ -24,14 +25,16 @@ export async function concurrentEmits({ redisUrl, rounds, quick }: Bench): Promi
     await client.del(RAW_KEY);
     return inFlight(CALLERS, ms, () => zadd(++index, handMadeEntry(samplePing(index))));
   };
-  const [ours = [], bare = [], auto = [], io = []] = await interleave(rounds, [
+  const [ours = [], bare = [], auto = [], io = [], byDefault = []] = await interleave(rounds, [
     () => inFlight(CALLERS, ms, () => stream.push(samplePing(++index))),
     () => raw((score, value) => client.zAdd(RAW_KEY, { score, value })),
     () => raw((score, value) => pipelining.zadd(RAW_KEY, score, value)),
     () => raw((score, value) => plain.zadd(RAW_KEY, score, value)),
+    () => raw((score, value) => timed.zAdd(RAW_KEY, { score, value })),
   ]);
   await client.del(RAW_KEY);
   client.destroy();
+  timed.destroy();
   plain.disconnect();
   pipelining.disconnect();
   await fleet.close();
@@ -58,6 +61,12 @@ export async function concurrentEmits({ redisUrl, rounds, quick }: Bench): Promi
       what: `${CALLERS} emits in flight, Redis, against ioredis' plain ZADD per emit`,
       ours: emits,
       theirs: { label: "ioredis ZADD", unit: "emits/s", rounds: io },
+    }),
+    line({
+      row,
+      what: `${CALLERS} emits in flight, Redis, against ZADD per emit of the client as it is by default`,
+      ours: emits,
+      theirs: { label: "@redis/client ZADD, a timer per command", unit: "emits/s", rounds: byDefault },
     }),
   ];
 }

@@ -8,7 +8,7 @@ if (store === undefined) {
   process.exit(2);
 }
 
-const fleet = await openFleet({ store, namespace });
+const fleet = await openFleet({ store, namespace, source: "watch-alerts" });
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void fleet.close());
 
 const alerts = fleet.events.subscribe("alerts.*");

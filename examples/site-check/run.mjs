@@ -60,7 +60,7 @@ const store = options.store ?? `sqlite:${join(out, "fleet.db")}`;
 const ended = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => ended.abort());
 
-const fleet = await openFleet({ store, namespace: options.namespace });
+const fleet = await openFleet({ store, namespace: options.namespace, source: "site-check" });
 const crawler = fleet.queue(await contract("CRAWLER"));
 const { once } = await load("once.ts");
 await crawler.submit({ url: state.start, depth: 0 }, once(state.id, state.start));

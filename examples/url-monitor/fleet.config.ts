@@ -13,7 +13,8 @@ export default defineConfig({
   ],
   // The state to begin with. Slots are the unit of parallelism: two slots of `url-pinger` share the URLs, wherever they run.
   deploy: {
-    "url-pinger": { slots, config: { urls, intervalSeconds } },
+    // Local endpoints are started beside their watchers, and would be down at the first looks.
+    "url-pinger": { slots, config: { urls, intervalSeconds, ...(local ? { startAfter: urls[0] } : {}) } },
     uptime: { slots: 1 },
     ...(local ? { "local-endpoints": { slots: 1, config: { port: localPort } } } : {}),
   },

@@ -7,4 +7,6 @@ export const PingerConfig = z.object({
   intervalSeconds: z.number().min(0.1).default(1),
   /** A URL that takes longer counts as down. */
   timeoutSeconds: z.number().positive().max(60).default(5),
+  /** Nothing is looked at before a server listens there, for at most 15 s: what has just been started together is not down. */
+  startAfter: z.url({ protocol: /^https?$/ }).optional(),
 });

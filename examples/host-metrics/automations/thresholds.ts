@@ -14,7 +14,10 @@ export default defineContinuous("thresholds", {
     /** Events are not kept for those who come later, so an alert that goes on is said again. */
     repeatSeconds: z.number().positive().default(30),
   }),
-  uses: { pop: [METRICS_OUT] },
+  uses: {
+    pop: [METRICS_OUT],
+    publish: METRICS.map((metric) => ({ kind: "topic", name: `alerts.${metric}` })),
+  },
   // The alerts that are on, as "host metric". Kept in the store, so a restart raises none of them a second time.
   state: z.array(z.string()),
 

@@ -4,6 +4,7 @@
 // and more slots, or more machines, need no change here.
 import { defineContinuous } from "fleet-framework";
 import { PINGER_OUT } from "../contracts.ts";
+import { listening } from "../listening.ts";
 import { PingerConfig } from "../pinger-config.ts";
 import { timed } from "../timed.ts";
 
@@ -12,7 +13,8 @@ export default defineContinuous("url-pinger", {
   output: PINGER_OUT,
 
   async runSlot(ctx) {
-    const { urls, intervalSeconds, timeoutSeconds } = ctx.config;
+    const { urls, intervalSeconds, timeoutSeconds, startAfter } = ctx.config;
+    if (startAfter !== undefined) await listening(startAfter, ctx.signal);
 
     // One loop per URL, all at the same time: a slow URL delays no other.
     const watch = async (url: string) => {
