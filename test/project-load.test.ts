@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { buildModules } from "../src/project/build.ts";
 import { pruneBuilds } from "../src/project/build-folders.ts";
-import { describeAutomations } from "../src/project/describe.ts";
+import { ModuleReader } from "../src/project/describe.ts";
 import { type LoadOptions, loadProject, newMemory } from "../src/project/project.ts";
 import { makeProject, writeInto } from "./support/cli.ts";
 
@@ -150,7 +150,8 @@ test.each([
 test("code that keeps busy for ever is given up", async () => {
   const cwd = makeProject({ "a.ts": "for (;;) {}" });
   const modules = await buildModules([join(cwd, "a.ts")], { dir: cwd });
-  await expect(describeAutomations(modules, { dir: cwd, limitSeconds: 3 })).rejects.toMatchObject({
+  using reader = new ModuleReader({ dir: cwd, limitSeconds: 3 });
+  await expect(reader.automations(modules)).rejects.toMatchObject({
     code: "FLEET_PROJECT_INVALID",
     message: expect.stringContaining("a.ts: still loading after 3 s"),
   });

@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { isAutomation } from "../automation/definition.ts";
 import { manifestOf } from "../automation/manifest.ts";
 import { FleetError, isFleetError } from "../errors.ts";
+import { OWN_SECRETS } from "../internal/own-secrets.ts";
 import { configOf } from "./config.ts";
 import type {
   DescribedAutomation,
@@ -35,6 +36,7 @@ let loading: string | undefined;
 async function describe(request: DescribeRequest): Promise<void> {
   // Not by a flag of the process, which would read the maps of Fleet's own files as well.
   process.setSourceMapsEnabled(true);
+  if (request.kind === "automations") for (const name of OWN_SECRETS) delete process.env[name];
   for (const module of request.modules) {
     loading = module.source;
     await send({ type: "loading", source: module.source });
@@ -42,6 +44,7 @@ async function describe(request: DescribeRequest): Promise<void> {
     await send(answer);
     if (answer.type === "failed") return;
   }
+  loading = undefined;
   await send({ type: "done" });
 }
 
@@ -84,10 +87,10 @@ function reportDeadlock(): void {
 
 new Worker(GUARD, { eval: true, workerData: Number(process.argv[2]) }).unref();
 process.on("disconnect", () => process.exit(1));
-process.once("message", (request: DescribeRequest) => {
-  // The channel alone must not hold the process open, or it would never run out of work.
+process.on("beforeExit", reportDeadlock);
+process.on("message", (request: DescribeRequest) => {
+  // The channel alone must not hold the process open while it reads, or it would never run out of work.
   process.channel?.unref();
-  process.once("beforeExit", reportDeadlock);
-  // User code may have left timers and sockets open at its top level, so the end is not waited for.
-  void describe(request).then(() => process.exit(0));
+  // User code may have left timers and sockets open at its top level: the parent ends this process once all is read.
+  void describe(request).then(() => process.channel?.ref());
 });

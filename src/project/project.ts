@@ -6,7 +6,7 @@ import type { DeployEntry, Program, ProgramAutomation } from "../protocol/progra
 import { buildModules, stopCompiler, type BuiltModule, type PackagedModule } from "./build.ts";
 import { pruneBuilds } from "./build-folders.ts";
 import type { ProjectConfig } from "./config.ts";
-import { describeAutomations, describeConfig } from "./describe.ts";
+import { ModuleReader } from "./describe.ts";
 import type { DescribedAutomation } from "./describe-protocol.ts";
 import { automationFiles, findConfig, shownPath } from "./files.ts";
 import { isPackageName, packageFolder, pluginNamed, pluginsOf } from "./plugins.ts";
@@ -68,11 +68,12 @@ export async function loadProject(options: LoadOptions): Promise<Project> {
 async function load(options: LoadOptions, memory: ProjectMemory): Promise<Project> {
   const configFile = findConfig(options.cwd, options.config);
   const dir = configFile === undefined ? options.cwd : dirname(configFile);
+  using reader = new ModuleReader({ dir });
   const built = configFile === undefined ? undefined : await buildConfig(configFile);
-  const config = built === undefined ? undefined : await readConfig(built, dir, memory);
+  const config = built === undefined ? undefined : await readConfig(built, reader, memory);
   const patterns = patternsOf(options, dir, config);
   const modules = await buildModules(sourcesOf(patterns, options, config), { dir });
-  const automations = await readAutomations(modules, dir, memory);
+  const automations = await readAutomations(modules, reader, memory);
   pruneBuilds(dir);
   return {
     dir,
@@ -92,8 +93,9 @@ export async function loadSettings(cwd: string, config?: string): Promise<Projec
   const configFile = findConfig(cwd, config);
   if (configFile === undefined) return undefined;
   const dir = dirname(configFile);
+  using reader = new ModuleReader({ dir });
   try {
-    const { store, namespace } = await readConfig(await buildConfig(configFile), dir, newMemory());
+    const { store, namespace } = await readConfig(await buildConfig(configFile), reader, newMemory());
     return { configFile, dir, store, namespace };
   } finally {
     await stopCompiler();
@@ -109,9 +111,13 @@ async function buildConfig(file: string): Promise<BuiltModule> {
   return built as BuiltModule;
 }
 
-async function readConfig(module: BuiltModule, dir: string, memory: ProjectMemory): Promise<ProjectConfig> {
+async function readConfig(
+  module: BuiltModule,
+  reader: ModuleReader,
+  memory: ProjectMemory,
+): Promise<ProjectConfig> {
   if (memory.config?.version === module.version) return memory.config.value;
-  const value = await describeConfig(module, { dir });
+  const value = await reader.config(module);
   memory.config = { version: module.version, value };
   return value;
 }
@@ -169,11 +175,11 @@ function isPackage(dir: string, item: string): boolean {
 
 async function readAutomations(
   modules: readonly BuiltModule[],
-  dir: string,
+  reader: ModuleReader,
   memory: ProjectMemory,
 ): Promise<ProgramAutomation[]> {
   const changed = modules.filter(({ source, version }) => memory.described.get(source)?.version !== version);
-  const fresh = await describeAutomations(changed, { dir });
+  const fresh = await reader.automations(changed);
   for (const { source, version } of changed)
     memory.described.set(source, { version, automations: fresh.get(source) ?? [] });
   return modules.flatMap(({ source, module }) =>

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BIN = join(ROOT, "bin", "fleet.js");
@@ -106,7 +106,7 @@ export function makeProject(files: Record<string, string> = {}): string {
   onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(ROOT, join(dir, "node_modules", "fleet-framework"));
-  symlinkSync(realpathSync(join(ROOT, "node_modules", "zod")), join(dir, "node_modules", "zod"));
+  symlinkSync(inject("zodFolder"), join(dir, "node_modules", "zod"));
   for (const [path, content] of Object.entries(files)) writeInto(dir, path, content);
   return dir;
 }
