@@ -8,6 +8,7 @@ import { createClient } from "@redis/client";
 import { describe, expect, inject, it } from "vitest";
 import {
   makeProject,
+  PUBLISHED_ZOD,
   runFleet,
   startFleet,
   writeInto,
@@ -92,7 +93,10 @@ describe("the README", () => {
 
   it("has a TypeScript set-up that takes its files, and finds a wrong one", { timeout: SLOW }, async () => {
     const tsconfig = blocks.find(({ language }) => language === "json")?.lines.join("\n") ?? "";
-    const cwd = makeProject({ ...sources, "fleet.config.ts": config, "tsconfig.json": tsconfig });
+    const cwd = makeProject(
+      { ...sources, "fleet.config.ts": config, "tsconfig.json": tsconfig },
+      PUBLISHED_ZOD,
+    );
     for (const name of ["@types", "typescript"])
       symlinkSync(join(ROOT, "node_modules", name), join(cwd, "node_modules", name));
     writeInto(cwd, "package.json", '{ "type": "module" }');
@@ -113,7 +117,7 @@ describe("the README", () => {
   });
 
   it("up: both in one worker, data flows, and it ends cleanly", { timeout: SLOW }, async () => {
-    const cwd = makeProject(sources);
+    const cwd = makeProject(sources, PUBLISHED_ZOD);
     const up = start("npx fleet up producer.ts logger.ts", cwd);
     await up.until(got(3), SLOW);
     expect(up.stderr()).toMatch(/info +got 0 of .* automation=logger slot=0\n/);
@@ -122,7 +126,7 @@ describe("the README", () => {
   });
 
   it("worker twice, on one SQLite file", { timeout: SLOW }, async () => {
-    const cwd = makeProject(sources);
+    const cwd = makeProject(sources, PUBLISHED_ZOD);
     const [producer = "", logger = ""] = onSqlite("worker");
     const both = [start(producer, cwd), start(logger, cwd)];
     await both[1]?.until(got(3), SLOW);
@@ -133,7 +137,7 @@ describe("the README", () => {
   it("worker twice, on one Redis; then a look inside", { timeout: SLOW * 2 }, async () => {
     // A database that no other test uses, so that the stream's key is exactly the README's.
     const redisUrl = `${inject("redisUrl")}/13`;
-    const cwd = makeProject(sources);
+    const cwd = makeProject(sources, PUBLISHED_ZOD);
     const [producer = "", logger = ""] = onRedis("worker");
     const both = [start(producer, cwd, redisUrl), start(logger, cwd, redisUrl)] as const;
     await both[1].until(got(3), SLOW);
@@ -169,7 +173,7 @@ describe("the README", () => {
   });
 
   it("up with a config file, then a script", { timeout: SLOW * 2 }, async () => {
-    const cwd = makeProject({ ...sources, "fleet.config.ts": config });
+    const cwd = makeProject({ ...sources, "fleet.config.ts": config }, PUBLISHED_ZOD);
     const up = start("npx fleet up", cwd);
     await up.until(got(4), SLOW);
     const { stdout } = await runFleet(["status", "--json"], { cwd });
@@ -190,7 +194,7 @@ describe("the README", () => {
     { timeout: SLOW * 2 },
     async () => {
       expect(README).toContain("`npx fleet dev producer.ts logger.ts`");
-      const cwd = makeProject(sources);
+      const cwd = makeProject(sources, PUBLISHED_ZOD);
       const dev = start("npx fleet dev producer.ts logger.ts", cwd);
       await dev.until(got(2), SLOW);
       writeInto(cwd, "logger.ts", `${sources["logger.ts"]}\nthis is no code {`);

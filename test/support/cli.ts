@@ -100,13 +100,16 @@ function plainEnvironment(): NodeJS.ProcessEnv {
   );
 }
 
+/** Zod as its package is published, with its types. */
+export const PUBLISHED_ZOD = realpathSync(join(ROOT, "node_modules", "zod"));
+
 /** A folder with these files, in which `fleet-framework` and `zod` can be imported; it goes at the end of the test. */
-export function makeProject(files: Record<string, string> = {}): string {
+export function makeProject(files: Record<string, string> = {}, zod = inject("zodFolder")): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "fleet-cli-")));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(ROOT, join(dir, "node_modules", "fleet-framework"));
-  symlinkSync(inject("zodFolder"), join(dir, "node_modules", "zod"));
+  symlinkSync(zod, join(dir, "node_modules", "zod"));
   for (const [path, content] of Object.entries(files)) writeInto(dir, path, content);
   return dir;
 }

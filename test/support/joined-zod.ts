@@ -1,5 +1,5 @@
 // Zod as one file for the projects that tests make: nearly every process of the tests loads it, and its hundred files cost 40 ms each time.
-// The published package is loaded by the tests of the examples and of an installed plugin.
+// The published package is loaded by the tests of the README, of the examples and of an installed plugin.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

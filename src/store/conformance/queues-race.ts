@@ -96,8 +96,9 @@ async function race(
   const { concurrency, keyConcurrency } = limits;
   const most = Math.min(concurrency || Infinity, KEYS.length * (keyConcurrency || Infinity));
   expect(seen.wrong).toEqual([]);
-  // The limits were reached and never passed.
-  expect(seen.most).toBe(most);
+  // The limits were reached and never passed. That all keys are at theirs at one moment is chance.
+  expect(seen.most).toBeLessThanOrEqual(most);
+  if (concurrency > 0) expect(seen.most).toBe(concurrency);
   if (keyConcurrency > 0) expect(seen.mostOfKey).toBe(keyConcurrency);
   expect(seen.claims).toBeGreaterThan(STEPS / 20);
   const { counts, totals } = await first.stats();
