@@ -70,6 +70,47 @@ const suits = ({ automations, labels = {}, known = {} }: PlaceableWorker, name: 
   automations.includes(name) &&
   Object.entries(known[name]?.labels ?? {}).every(([label, value]) => labels[label] === value);
 
+/** Little room, and automations that suit few workers. */
+const tightInput: fc.Arbitrary<PlaceInput> = fc.record({
+  desired: fc.dictionary(
+    fc.constantFrom("a", "b", "c", "d"),
+    fc.record({ slots: fc.integer({ min: 0, max: 4 }), paused: fc.constant(false) }),
+  ),
+  workers: fc.tuple(
+    ...["w1", "w2", "w3", "w4", "w5"].map((id) =>
+      fc.record<PlaceableWorker>({
+        id: fc.constant(id),
+        capacity: fc.integer({ min: 0, max: 3 }),
+        automations: fc.subarray(["a", "b", "c", "d"], { maxLength: 3 }),
+        draining: fc.constant(false),
+        expiresAt: fc.constantFrom(NOW, NOW + 1, NOW + 1, NOW + 1),
+        wish: fc.constantFrom({}, {}, {}, {}, { cordon: CORDON }, { drain: DRAIN }),
+      }),
+    ),
+  ),
+  current: anyCurrent,
+});
+
+/**
+ * How many slots can be placed together at most, by Ore's form of Hall's theorem: some automations together lack what they want beyond
+ * the room of all workers that suit any of them, and the worst of these is what must wait.
+ */
+function mostOf(
+  wanted: readonly { name: string; slots: number }[],
+  workers: readonly PlaceableWorker[],
+): number {
+  let total = 0;
+  for (const { slots } of wanted) total += slots;
+  let lacking = 0;
+  for (let subset = 0; subset < 2 ** wanted.length; subset++) {
+    const some = wanted.filter((_, at) => (subset >> at) % 2 === 1);
+    const able = workers.filter((one) => some.some(({ name }) => suits(one, name)));
+    const want = some.reduce((sum, { slots }) => sum + slots, 0);
+    lacking = Math.max(lacking, want - able.reduce((sum, { capacity }) => sum + capacity, 0));
+  }
+  return total - lacking;
+}
+
 describe("place", () => {
   it("gives slots only to live workers that know the automation and bear what it asks for there", () => {
     fc.assert(
@@ -151,6 +192,27 @@ describe("place", () => {
           .map(([name]) => name);
         expect(waiting.filter(open)).toEqual([]);
       }),
+    );
+  });
+
+  it("places as many slots as can be placed at all, beside what cordoned workers keep", () => {
+    fc.assert(
+      fc.property(tightInput, (input) => {
+        const placed = place(input, NOW);
+        const open = input.workers.filter((one) => fits(one) && one.wish?.cordon === undefined);
+        const kept = input.workers.filter((one) => !open.includes(one));
+        const waiting = Object.entries(input.desired).map(([name, { slots }]) => ({
+          name,
+          slots: slots - counts(placed, kept, name).reduce((sum, count) => sum + count, 0),
+        }));
+        const got = counts(placed, open).reduce((sum, count) => sum + count, 0);
+        expect(got).toBe(mostOf(waiting, open));
+        // And each worker keeps to its capacity, and another look moves nothing.
+        for (const [at, count] of counts(placed, input.workers).entries())
+          expect(count).toBeLessThanOrEqual(input.workers[at]?.capacity ?? 0);
+        expect(place({ ...input, current: placed }, NOW)).toEqual(placed);
+      }),
+      { numRuns: 2000 },
     );
   });
 
@@ -267,6 +329,68 @@ describe("place", () => {
   });
 
   it.each([
+    { capacity: [1, 10], a: 2, z: 1 },
+    { capacity: [4, 20], a: 8, z: 4 },
+  ])("moves others away from the one worker that suits a slot: $capacity", ({ capacity, a, z }) => {
+    const workers = [
+      worker("gpu-1", { capacity: capacity[0] as number, automations: ["a", "z"] }),
+      worker("plain", { capacity: capacity[1] as number, automations: ["a"] }),
+    ];
+    // At once, and also where the others were there first.
+    const alone = place({ desired: desired({ a }), workers, current: {} }, NOW);
+    for (const current of [{}, alone]) {
+      const placed = place({ desired: desired({ a, z }), workers, current }, NOW);
+      expect(counts(placed, workers, "z")).toEqual([z, 0]);
+      expect(counts(placed, workers, "a")).toEqual([0, a]);
+    }
+  });
+
+  it("makes room over several workers, with no more moves than that takes", () => {
+    const workers = [
+      worker("w1", { capacity: 1, automations: ["a", "b"] }),
+      worker("w2", { capacity: 1, automations: ["b", "c"] }),
+      worker("w3", { capacity: 2, automations: ["c", "d"] }),
+    ];
+    const current = { b: { 0: "w1" }, c: { 0: "w2" }, d: { 0: "w3" } };
+    const placed = place({ desired: desired({ a: 1, b: 1, c: 1, d: 1 }), workers, current }, NOW);
+    expect(placed).toEqual({ a: { 0: "w1" }, b: { 0: "w2" }, c: { 0: "w3" }, d: { 0: "w3" } });
+    // The shorter of two ways: `b` goes straight to a worker with room.
+    const nearer = [...workers, worker("w4", { capacity: 1, automations: ["b"] })];
+    expect(place({ desired: desired({ a: 1, b: 1, c: 1, d: 1 }), workers: nearer, current }, NOW)).toEqual({
+      ...current,
+      a: { 0: "w1" },
+      b: { 0: "w4" },
+    });
+  });
+
+  it("makes room rather with a slot that does not run yet", () => {
+    const workers = [
+      worker("w1", { capacity: 2, automations: ["a", "z"] }),
+      worker("w2", { capacity: 9, automations: ["a"] }),
+    ];
+    // Slot 1 runs there already; slot 0 would come to it in this very step.
+    const placed = place(
+      { desired: desired({ a: 3, z: 1 }), workers, current: { a: { 1: "w1", 2: "w2" } } },
+      NOW,
+    );
+    expect(placed).toEqual({ a: { 0: "w2", 1: "w1", 2: "w2" }, z: { 0: "w1" } });
+  });
+
+  it.each([
+    ["onto a cordoned worker", { wish: { cordon: CORDON } }, {}],
+    ["onto one that is to drain", { wish: { drain: DRAIN } }, {}],
+    ["onto one that is gone", { expiresAt: NOW }, {}],
+    ["away from a cordoned worker", {}, { wish: { cordon: CORDON } }],
+  ])("makes no room %s", (_, plain, gpu) => {
+    const workers = [
+      worker("gpu-1", { capacity: 1, automations: ["a", "z"], ...gpu }),
+      worker("plain", { capacity: 9, automations: ["a"], ...plain }),
+    ];
+    const current = { a: { 0: "gpu-1" } };
+    expect(place({ desired: desired({ a: 1, z: 1 }), workers, current }, NOW)).toEqual(current);
+  });
+
+  it.each([
     ["to a cordoned worker", { a: { 0: "w2", 1: "w2", 2: "w2", 3: "w2" } }],
     ["away from it", { a: { 0: "w1", 1: "w1", 2: "w1", 3: "w1" } }],
   ])("evens nothing out %s", (_, current) => {
@@ -296,6 +420,22 @@ describe("whyUnplaced", () => {
     ],
     ["all drain", false, [worker("w1", { draining: true })], 'all workers that know "a" are draining'],
     ["all full", false, [worker("w1", { capacity: 0 })], "no room"],
+    [
+      "some are full, the others cordoned or about to leave",
+      false,
+      [
+        worker("w1", { capacity: 0 }),
+        worker("w2", { wish: { cordon: CORDON } }),
+        worker("w3", { draining: true }),
+      ],
+      'no room: the workers that know "a" are at their capacity, cordoned or draining',
+    ],
+    [
+      "some are full, the others cordoned",
+      false,
+      [worker("w1", { capacity: 0 }), worker("w2", { wish: { cordon: CORDON } })],
+      'no room: the workers that know "a" are at their capacity or cordoned',
+    ],
     [
       "all are asked to drain",
       false,

@@ -3,13 +3,16 @@
  *
  * - Every slot goes to at most one worker, which is live, knows the automation, bears the labels that it asks for there and has room.
  * - A cordoned worker keeps what it has and gets nothing new; one that is to drain has nothing.
- * - A slot stays where it is unless its worker is gone, or a move makes the fleet more even: it moves only while the difference
- *   between two workers is two or more, so nothing swings back and forth.
+ * - A slot stays where it is unless its worker is gone, or a move makes the fleet more even or makes room for one that waits. For
+ *   evenness it moves only while the difference between two workers is two or more, so nothing swings back and forth.
+ * - As many slots have a worker as can have one at all, while cordoned workers keep what they have.
  */
 import { byName } from "../internal/by-name.ts";
 import { canonicalJson } from "../internal/canonical.ts";
 import type { Assignments, DesiredAutomation } from "../protocol/spec.ts";
 import { workerState, type WorkerRecord } from "../protocol/status.ts";
+import { byShare, fits, type Homeless, type Load, move, put, share } from "./load.ts";
+import { makeRoom } from "./make-room.ts";
 
 export type PlaceableWorker = Pick<
   WorkerRecord,
@@ -21,22 +24,6 @@ export interface PlaceInput {
   desired: Readonly<Record<string, Pick<DesiredAutomation, "slots" | "paused">>>;
   workers: readonly PlaceableWorker[];
   current: Assignments;
-}
-
-interface Load {
-  id: string;
-  capacity: number;
-  /** What it knows and has the labels for. */
-  suits: ReadonlySet<string>;
-  cordoned: boolean;
-  total: number;
-  /** Slots per automation. */
-  of: Map<string, Set<number>>;
-}
-
-interface Homeless {
-  name: string;
-  slotId: number;
 }
 
 export function place({ desired, workers, current }: PlaceInput, now: number): Assignments {
@@ -56,12 +43,13 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
     .filter((name) => desired[name]?.paused === false)
     .toSorted();
 
+  const ranOn = ({ name, slotId }: Homeless) =>
+    Object.hasOwn(current, name) ? current[name]?.[slotId] : undefined;
   let homeless: Homeless[] = [];
   for (const name of names) {
-    const before = Object.hasOwn(current, name) ? (current[name] ?? {}) : {};
     for (let slotId = 0; slotId < (desired[name]?.slots ?? 0); slotId++) {
-      const load = byId.get(before[slotId] ?? "");
-      if (load !== undefined && fits(load, name)) put(load, name, slotId);
+      const load = byId.get(ranOn({ name, slotId }) ?? "");
+      if (load !== undefined && fits(load, name)) put(load, { name, slotId });
       else homeless.push({ name, slotId });
     }
   }
@@ -69,7 +57,7 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
   // leaves fewer slots without a worker, or else an automation's spread, or else the totals, more even than before.
   for (let before = ""; before !== positions(loads);) {
     before = positions(loads);
-    homeless = house(loads, homeless);
+    homeless = makeRoom(loads, house(loads, homeless), ranOn);
     for (const name of names) even(loads, name, (load) => share(load, name));
     for (const name of names) even(loads, name, (load) => load.total, true);
   }
@@ -78,11 +66,11 @@ export function place({ desired, workers, current }: PlaceInput, now: number): A
 
 /** Gives each slot to the worker that knows it, has room and runs the fewest; answers those for which there is none. */
 function house(loads: readonly Load[], homeless: readonly Homeless[]): Homeless[] {
-  return homeless.filter(({ name, slotId }) => {
+  return homeless.filter((slot) => {
     const load = loads
-      .filter((candidate) => !candidate.cordoned && fits(candidate, name))
-      .toSorted((a, b) => share(a, name) - share(b, name) || a.total - b.total)[0];
-    if (load !== undefined) put(load, name, slotId);
+      .filter((candidate) => !candidate.cordoned && fits(candidate, slot.name))
+      .toSorted(byShare(slot.name))[0];
+    if (load !== undefined) put(load, slot);
     return load === undefined;
   });
 }
@@ -112,27 +100,8 @@ function even(
       .toSorted((a, b) => measure(a) - measure(b) || (a.id < b.id ? -1 : 1))[0];
     if (from === undefined || to === undefined || measure(from) - measure(to) < 2) return;
     if (keepSpread && share(from, name) <= share(to, name)) return;
-    const slots = from.of.get(name) as Set<number>;
-    const slotId = Math.max(...slots);
-    slots.delete(slotId);
-    from.total -= 1;
-    put(to, name, slotId);
+    move(from, to, { name, slotId: Math.max(...(from.of.get(name) ?? [])) });
   }
-}
-
-function fits(load: Load, name: string): boolean {
-  return load.suits.has(name) && load.total < load.capacity;
-}
-
-function share(load: Load, name: string): number {
-  return load.of.get(name)?.size ?? 0;
-}
-
-function put(load: Load, name: string, slotId: number): void {
-  load.total += 1;
-  const slots = load.of.get(name);
-  if (slots === undefined) load.of.set(name, new Set([slotId]));
-  else slots.add(slotId);
 }
 
 function assignmentsOf(loads: readonly Load[]): Assignments {
@@ -181,7 +150,15 @@ export function whyUnplaced(
   const leaving = suiting.filter((worker) => worker.draining || worker.wish?.drain !== undefined);
   if (leaving.length === suiting.length) return `all workers ${whose} are draining`;
   const open = suiting.filter((worker) => !leaving.includes(worker) && !isCordoned(worker));
-  if (open.length > 0) return `no room: the workers ${whose} are at their capacity`;
+  if (open.length > 0) {
+    const cordoned = suiting.length - leaving.length - open.length;
+    const states = [
+      "at their capacity",
+      ...(cordoned > 0 ? ["cordoned"] : []),
+      ...(leaving.length > 0 ? ["draining"] : []),
+    ];
+    return `no room: the workers ${whose} are ${states.join(", ").replace(/, (\w+)$/, " or $1")}`;
+  }
   return `all workers ${whose} are ${leaving.length === 0 ? "cordoned" : "cordoned or draining"}`;
 }
 
