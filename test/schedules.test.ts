@@ -193,6 +193,35 @@ describe.each(STORES)("on $name", ({ url }) => {
     );
   });
 
+  test("a single time that is moved right before it comes fires at the new one alone, and stays until then", async () => {
+    const { store, to, ticks } = await scheduled({ at: START + 90 * SECOND });
+    // What the leader has read is past when the time comes.
+    const stale = await store.queues.schedules({ queue: "reports" });
+    const moved = { at: START + 3690 * SECOND, payload: { n: 8 } };
+    const spec = await scheduleSpec(QUEUE, "tick", moved, "runtime");
+    const record = await store.queues.putSchedule({ queue: "reports", spec });
+    to(91);
+    let reads = 0;
+    let tried = 0;
+    const queues: Store["queues"] = {
+      ...store.queues,
+      schedules: async (args) =>
+        (reads += 1) === 1 ? { ...stale, now: await store.now() } : store.queues.schedules(args),
+      submit: (args) => ((tried += 1), store.queues.submit(args)),
+    };
+    service({ ...storeOf(store), queues });
+    await until(() => Promise.resolve(expect(reads).toBeGreaterThanOrEqual(2)));
+    expect(tried).toBe(1);
+    expect((await store.queues.schedules({ queue: "reports" })).schedules).toEqual([record]);
+    expect(await ticks()).toEqual([]);
+    to(3690);
+    await until(async () => expect(await ticks()).toEqual([3690]));
+    expect(await allTasks(store)).toMatchObject([{ payload: '{"n":8}' }]);
+    await until(async () =>
+      expect((await store.queues.schedules({ queue: "reports" })).schedules).toEqual([]),
+    );
+  });
+
   test("a task is spread over the jitter", async () => {
     const { store, to } = await scheduled({ everySeconds: 10, jitterSeconds: 8, missed: "all" });
     to(206);

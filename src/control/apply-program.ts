@@ -24,6 +24,7 @@ export async function applyProgram(
     const gone = schedules.filter(
       ({ spec }) => spec.origin === "definition" && !declared.some(({ id }) => id === spec.id),
     );
-    for (const { spec } of gone) await queues.removeSchedule({ queue, id: spec.id });
+    // Where somebody has put one of that name meanwhile, it is not what is gone.
+    for (const { spec, revision } of gone) await queues.removeSchedule({ queue, id: spec.id, revision });
   }
 }

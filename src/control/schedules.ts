@@ -38,7 +38,8 @@ interface QueueSchedules {
  * Fires the ticks of all schedules, in whichever process leads. Exactly one task per tick: the queue itself notes, in the step that submits
  * a task for a tick, up to which tick of that schedule it has been given tasks, so a leader that was replaced without knowing, or that
  * repeats a call, submits nothing twice. What was decided is noted after that (`ticked`): a leader that dies in between leaves a tick
- * that is decided again, and found to be fired.
+ * that is decided again, and found to be fired. All that it does bears the revision that it has read: a schedule that was changed since
+ * fires no tick of its former self, and is not removed for being over.
  */
 export class Schedules {
   readonly #parts: SchedulesParts;
@@ -168,10 +169,13 @@ export class Schedules {
     if (skipped > 0) log.warn("ticks of a schedule were missed", { queue, schedule: spec.id, skipped });
     for (const tick of fire) {
       if (!leading()) return;
-      const answer = await store.queues.submit({ queue, lists: [[taskOf(spec, tick)]] });
+      const task = { ...taskOf(spec, tick), tick: { schedule: spec.id, at: tick, revision } };
+      const answer = await store.queues.submit({ queue, lists: [[task]] });
       // Not decided then: it is due again.
       if (answer.outcome === "undeclared") throw new Error("its queue's settings are not in the store");
       const [result] = answer.lists;
+      if (result?.outcome === "accepted" && result.tasks[0]?.outcome === "outdated")
+        return this.#readAnew(queue);
       if (result?.outcome === "full")
         throw new Error(`its task was refused: the queue is full (${result.length} of ${result.maxLength})`);
     }
@@ -179,7 +183,13 @@ export class Schedules {
     schedule.lastTick = upTo;
     // A single time that is over, and that nobody's definition would bring back.
     if (spec.origin === "runtime" && nextTick(spec.timing, upTo) === null)
-      await store.queues.removeSchedule({ queue, id: spec.id });
+      await store.queues.removeSchedule({ queue, id: spec.id, revision });
+  }
+
+  /** What was read of a queue's schedules is past: somebody has changed one. */
+  #readAnew(queue: string): void {
+    const entry = this.#known.get(queue);
+    if (entry !== undefined) entry.readAt = Number.NEGATIVE_INFINITY;
   }
 
   #untilNext(): number {

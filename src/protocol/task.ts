@@ -63,8 +63,8 @@ export interface NewTask {
   ttlMs: number;
   /** Somebody waits for its end already: as `ask`. */
   asked?: boolean;
-  /** The tick of a schedule that it stands for: one task per schedule and tick, ever. */
-  tick?: { schedule: string; at: number };
+  /** The tick of a schedule that it stands for: one task per schedule and tick, ever; with `revision` only while the schedule has that. */
+  tick?: { schedule: string; at: number; revision?: number };
   /** Whatever its submitter wants to know it again by: kept with the task, whatever becomes of it. */
   print?: string;
 }

@@ -58,7 +58,7 @@ export interface QueueSettings {
  *   submits. `debounce` makes what it writes due `windowMs` from now, whatever delay it came with.
  *   A window of `throttle` begins with a `throttle` that was submitted, and is that one's `windowMs`. Somebody who waits for the end of a
  *   task that is replaced still does. A task that is retried by hand bears its key again unless another unfinished task does.
- *   What is checked first counts: the same id (`repeated`), the tick (`fired`), the duplicate, the length.
+ *   What is checked first counts: the same id (`repeated`), the tick (`fired`), its schedule (`outdated`), the duplicate, the length.
  * - A time to live begins when the task is due and ends with its first start; a claim that is `returned` never was one. Retried by hand, it
  *   begins anew. A task is due `delayMs` after its submission, or at `runAt`, but never before its submission.
  * - An expired claim counts as a crash of its task; at `crashLimit` it goes to the dead letter, `poison`. One that was asked to be
@@ -188,7 +188,8 @@ export interface QueueStore {
    * changes leave both, and none touches `paused`. Unchanged specs change nothing.
    */
   putSchedule(args: { queue: string; spec: ScheduleSpec }): Promise<ScheduleRecord>;
-  removeSchedule(args: { queue: string; id: string }): Promise<"removed" | "unknown">;
+  /** With `revision` only the schedule of that revision: one that was changed since is left alone, and answered `"unknown"`. */
+  removeSchedule(args: { queue: string; id: string; revision?: number }): Promise<"removed" | "unknown">;
   /** One that is resumed counts its ticks from now on. */
   pauseSchedule(args: { queue: string; id: string; paused: boolean }): Promise<"done" | "unknown">;
   schedules(args: { queue: string }): Promise<{ now: number; schedules: ScheduleRecord[] }>;
@@ -231,7 +232,9 @@ export type SubmitOutcome =
   /** Another task bore it, was not active, and has this payload and these options now; its id and place stay. */
   | "replaced"
   /** This tick of its schedule, or a later one, was submitted before; nothing was written. Its own id is answered. */
-  | "fired";
+  | "fired"
+  /** Its schedule has another revision than its tick was told by, or is gone; nothing was written. Its own id is answered. */
+  | "outdated";
 
 export interface TurnResult {
   settled: ("settled" | "lease-lost")[];

@@ -1,7 +1,24 @@
 import { expect } from "vitest";
+import type { ScheduleRecord } from "../../protocol/task.ts";
+import type { Store } from "../store.ts";
 import { HandClock, siteCase, type StoreHarness, until } from "./harness.ts";
 import { completed, declaredQueue, LEASE_MS, task } from "./queue-driver.ts";
 import { twin, WINDOW_MS } from "./queues-duplicates.ts";
+
+function putTimed(store: Store, at: number): Promise<ScheduleRecord> {
+  const spec = {
+    id: "s",
+    timing: { at },
+    payload: "1",
+    overlap: "allow",
+    missed: "once",
+    missedCap: 1,
+    jitterMs: 0,
+    origin: "runtime",
+    task: { priority: 0, maxAttempts: 1, timeoutMs: 0, ttlMs: 0 },
+  } as const;
+  return store.queues.putSchedule({ queue: "q", spec });
+}
 
 export function queueBearers(harness: StoreHarness): void {
   siteCase(harness, "a task retried by hand bears its key again unless another does", async ({ open }) => {
@@ -39,6 +56,39 @@ export function queueBearers(harness: StoreHarness): void {
     expect(await q.state("e")).toBeUndefined();
     expect((await q.stats()).totals).toMatchObject({ submitted: 4, duplicates: 0, cancelled: 0 });
   });
+
+  siteCase(
+    harness,
+    "a tick told by a revision of its schedule counts only while that holds",
+    async ({ open }) => {
+      const q = await declaredQueue(await open(), { maxLength: 2 });
+      const tick = (id: string, at: number, revision: number) =>
+        task(id, { tick: { schedule: "s", at, revision } });
+      expect(await q.submitted(tick("none", 1000, 1))).toEqual([{ id: "none", outcome: "outdated" }]);
+      const { revision } = await putTimed(q.store, 1000);
+      expect(await q.submit(tick("a", 1000, revision))).toEqual(["submitted"]);
+      expect((await q.get("a")).tick).toEqual({ schedule: "s", at: 1000 });
+      const moved = await putTimed(q.store, 5000);
+      // One that was fired is that first of all; what is written of neither makes the queue no longer.
+      expect(
+        await q.submit(
+          tick("a", 1000, revision),
+          tick("b", 1000, revision),
+          tick("c", 2000, revision),
+          tick("e", 5000, moved.revision),
+        ),
+      ).toEqual(["repeated", "fired", "outdated", "submitted"]);
+      expect(await q.state("c")).toBeUndefined();
+      // A tick that was refused for its revision is not taken for fired.
+      expect(await q.cancel("a", "e")).toEqual(["cancelled", "cancelled"]);
+      expect(await q.submit(tick("f", 6000, revision), tick("g", 6000, moved.revision))).toEqual([
+        "outdated",
+        "submitted",
+      ]);
+      await q.store.queues.removeSchedule({ queue: "q", id: "s" });
+      expect(await q.submit(tick("h", 7000, moved.revision))).toEqual(["outdated"]);
+    },
+  );
 
   siteCase(harness, "what time has ended bears no key, though nobody has looked yet", async ({ open }) => {
     const clock = new HandClock();

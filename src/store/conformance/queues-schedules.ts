@@ -145,6 +145,28 @@ export function queueSchedules(harness: StoreHarness): void {
     },
   );
 
+  siteCase(
+    harness,
+    "one that was changed is not removed for what it was, and is removed for what it is",
+    async (site) => {
+      const [a, b] = await openThree(site);
+      await declaredQueue(a);
+      const remove = (revision: number) => a.queues.removeSchedule({ queue: "q", id: "s", revision });
+      const first = await put(a, spec("s", { timing: { at: 1000 } }));
+      const moved = await put(b, spec("s", { timing: { at: 2000 } }));
+      expect(await remove(first.revision)).toBe("unknown");
+      expect(await one(b)).toEqual(moved);
+      // What is decided of it is no change.
+      await ticked(b, 2000, moved.revision);
+      expect(await remove(moved.revision)).toBe("removed");
+      expect(await one(b)).toBeUndefined();
+      expect(await remove(moved.revision)).toBe("unknown");
+      const again = await put(b, spec("s", { timing: { at: 1000 } }));
+      for (const { revision } of [first, moved]) expect(await remove(revision)).toBe("unknown");
+      expect(await one(b)).toEqual(again);
+    },
+  );
+
   siteCase(harness, "pausing is a change, a second time none", async (site) => {
     const clock = new HandClock();
     const [a, b, c] = await openThree(site, clock.options);

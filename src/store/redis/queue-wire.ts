@@ -48,6 +48,7 @@ function pairsOf(task: NewTask): string[] | undefined {
   else if (delayMs > 0) more.push("delay", String(Math.ceil(delayMs)));
   if (asked === true) more.push("q", "1");
   if (tick !== undefined) more.push("j", tick.schedule, "tick", String(tick.at));
+  if (tick?.revision !== undefined) more.push("rev", String(tick.revision));
   if (print !== undefined) more.push("i", print);
   if (dedupe !== undefined)
     more.push("dedupe", dedupe.key, "mode", dedupe.onDuplicate, "window", String(Math.ceil(dedupe.windowMs)));

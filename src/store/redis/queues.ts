@@ -172,7 +172,8 @@ export function redisQueues({ link, run, keys, identity, subscriber, book }: Red
       return scheduleOf(await call<string>("queue-put-schedule", queue, args));
     },
 
-    removeSchedule: ({ queue, id }) => call("queue-remove-schedule", queue, { id }),
+    removeSchedule: ({ queue, id, revision }) =>
+      call("queue-remove-schedule", queue, { id, revision: String(revision ?? "") }),
 
     pauseSchedule: ({ queue, id, paused }) =>
       call("queue-pause-schedule", queue, { id, paused: paused ? "1" : "0" }),

@@ -64,7 +64,7 @@ const task = shape<NewTask>({
   timeoutMs: amount,
   ttlMs: amount,
   asked: maybe(flag),
-  tick: maybe(shape({ schedule: id, at: amount })),
+  tick: maybe(shape({ schedule: id, at: amount, revision: maybe(amount) })),
   print: maybe(id),
 });
 const settlement = atLeast({ id, token: id, outcome: id });
@@ -116,7 +116,7 @@ const queues: Doors<Store["queues"]> = {
   stats: { queue: name },
   sweep: { queue: name },
   putSchedule: { queue: name, spec: atLeast({ id, payload: words }) },
-  removeSchedule: { queue: name, id },
+  removeSchedule: { queue: name, id, revision: maybe(amount) },
   pauseSchedule: { queue: name, id, paused: flag },
   schedules: { queue: name },
   ticked: { queue: name, id, tick: amount, revision: amount },

@@ -30,7 +30,7 @@ const PUT = `INSERT INTO queue_schedules (spec, paused, since, last_tick, revisi
   paused = excluded.paused, since = excluded.since, last_tick = excluded.last_tick, revision = excluded.revision,
   removed_at = NULL`;
 const REMOVE = `UPDATE queue_schedules SET spec = NULL, removed_at = ?, revision = revision + 1
-  WHERE ns = ? AND queue = ? AND id = ? AND spec IS NOT NULL`;
+  WHERE ns = ? AND queue = ? AND id = ? AND spec IS NOT NULL AND revision = coalesce(?, revision)`;
 /** What passes while it is paused is nobody's miss: ticks count from the resumption. */
 const PAUSE = `UPDATE queue_schedules SET paused = ?, since = CASE WHEN ? = 1 THEN since ELSE ? END, revision = revision + 1
   WHERE ns = ? AND queue = ? AND id = ? AND paused <> ?`;
@@ -82,9 +82,10 @@ export function createQueueSchedules(parts: {
       );
     },
 
-    removeSchedule({ queue, id }) {
+    removeSchedule({ queue, id, revision = null }) {
       return writer.write(() => {
-        return db.sql(REMOVE).run(clock(), ns, queue, id).changes === 0 ? "unknown" : "removed";
+        const { changes } = db.sql(REMOVE).run(clock(), ns, queue, id, revision);
+        return changes === 0 ? "unknown" : "removed";
       });
     },
 

@@ -17,7 +17,8 @@ const BEARER = tasksWhere("t.dedupe_key = ? AND t.bears_key = 1");
 const WINDOW = "SELECT task_id FROM queue_throttles WHERE queue_id = ? AND dedupe_key = ? AND until > ?";
 const OPEN_WINDOW = `INSERT OR REPLACE INTO queue_throttles (queue_id, dedupe_key, task_id, until)
   VALUES (?, ?, ?, ?)`;
-const SUBMITTED = "SELECT submitted FROM queue_schedules WHERE ns = ? AND queue = ? AND id = ?";
+const SUBMITTED = `SELECT submitted, iif(spec IS NULL, NULL, revision) FROM queue_schedules
+  WHERE ns = ? AND queue = ? AND id = ?`;
 // A tick of a schedule that is not there counts as one of a schedule that was removed.
 const NOTE_TICK = `INSERT INTO queue_schedules (ns, queue, id, submitted, removed_at) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (ns, queue, id) DO UPDATE SET submitted = excluded.submitted,
@@ -92,8 +93,11 @@ function standIn(
   const { tick, dedupe } = task;
   if (readTask(db, queue.id, task.id) !== undefined) return repeated(db, queue, task);
   if (tick !== undefined) {
-    const [last = null] = db.sql(SUBMITTED).get<[number | null]>(ns, queue.name, tick.schedule) ?? [];
+    const [last = null, revision] =
+      db.sql(SUBMITTED).get<[number | null, number | null]>(ns, queue.name, tick.schedule) ?? [];
     if (last !== null && tick.at <= last) return { id: task.id, outcome: "fired" };
+    if (tick.revision !== undefined && tick.revision !== revision)
+      return { id: task.id, outcome: "outdated" };
   }
   if (dedupe === undefined) return undefined;
   const bearer = liveBearer(db, queue, dedupe.key);

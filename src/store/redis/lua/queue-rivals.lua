@@ -26,12 +26,17 @@ function q.has_fired(extras)
   return last and tonumber(extras.tick) <= tonumber(last)
 end
 
+-- Its schedule is another by now than its tick was told by, or gone.
+function q.is_outdated(extras)
+  return extras.rev and string.match(call("HGET", q.base .. "schedules", extras.j) or "", "^%d+") ~= extras.rev
+end
+
 -- By how many tasks a list would make the queue longer.
 function q.growth_of(list)
   local growth, seen, pending, ticks = 0, {}, {}, {}
   for n = 1, #list.at do
     local id, extras = ARGV[list.at[n]], list.extras[n] or {}
-    local new = not seen[id] and call("EXISTS", list.keys[n]) == 0 and not q.has_fired(extras)
+    local new = not seen[id] and call("EXISTS", list.keys[n]) == 0 and not q.has_fired(extras) and not q.is_outdated(extras)
     seen[id] = true
     if new and extras.j then
       local tick = tonumber(extras.tick)
@@ -83,6 +88,7 @@ function q.submit_one(list, n)
     return id, "repeated"
   end
   if q.has_fired(extras) then return id, "fired" end
+  if q.is_outdated(extras) then return id, "outdated" end
   if extras.dedupe then
     local how, other = q.rival_of(extras, {})
     if how == "ignored" or how == "replaced" then

@@ -6,7 +6,7 @@
 --
 -- `lists`: each begins with its number of tasks. A task is its id and payload; where `common` is "", also `<priority> <maxAttempts>
 -- <timeoutMs> <ttlMs>`, which is `common` else, and the number of further pairs, then these: k lane, delay, at, dedupe, mode, window,
--- q asked, j schedule, tick, i print.
+-- q asked, j schedule, tick, rev, i print.
 q.open(KEYS[1], now_us(), ARGV[2])
 if not q.declared then return "undeclared" end
 
