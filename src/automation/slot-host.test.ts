@@ -95,6 +95,66 @@ describe("SlotHost", () => {
     await goesOn(0);
   });
 
+  it.each(["took", "refused"])(
+    "says nothing of a config that a run %s which is over by then",
+    async (how) => {
+      const store = await openStore("sqlite::memory:");
+      onTestFinished(() => store.close());
+      const said: FromHost[] = [];
+      let answer: (() => void) | undefined;
+      const automation = defineContinuous("a", {
+        config: z.object({ n: z.number() }),
+        onConfig: ({ n }) =>
+          new Promise((resolve, reject) => {
+            if (n !== 2) resolve();
+            else answer = () => (how === "took" ? resolve() : reject(new Error("no")));
+          }),
+        async runSlot(ctx) {
+          for await (const _ of ctx.loop({ everySeconds: 0.01 }));
+        },
+      });
+      const host = new SlotHost({
+        automation,
+        store,
+        worker: "w",
+        holder: "w.1",
+        leaseMs: 1000,
+        marks: { slot: () => undefined, task: () => undefined },
+        say: (message) => void said.push(message),
+        onClosed: () => undefined,
+      });
+      onTestFinished(() => host.revoke());
+      host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
+      const run = (n: number) =>
+        host.hear({ type: "run", slotId: 0, token: "1", slotCount: 1, config: { n }, configKey: `n${n}` });
+      const offer = (n: number) =>
+        host.hear({
+          type: "config",
+          slotId: 0,
+          config: { n },
+          configKey: `n${n}`,
+          generation: n,
+          live: true,
+        });
+      const heard = (type: FromHost["type"], times: number) =>
+        vi.waitFor(() => expect(said.filter((message) => message.type === type)).toHaveLength(times));
+      run(1);
+      await heard("running", 1);
+      offer(2);
+      await vi.waitFor(() => expect(answer).toBeDefined());
+      host.hear({ type: "stop", slotId: 0, reason: "scaled", now: false });
+      await heard("ended", 1);
+      run(3);
+      await heard("running", 2);
+      answer?.();
+      // The next offer is heard after it, and is for the run that there is now.
+      offer(4);
+      await heard("config-applied", 1);
+      const told = said.filter(({ type }) => type.startsWith("config-"));
+      expect(told).toEqual([{ type: "config-applied", slotId: 0, configKey: "n4", generation: 4 }]);
+    },
+  );
+
   it("lets nothing of any slot reach the store once it is revoked", async () => {
     const { host, emitted, refused, ended } = await twoSlots(() => machineMs() + SOON);
     host.revoke();
@@ -104,5 +164,43 @@ describe("SlotHost", () => {
     host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
     await turn();
     expect(emitted).toEqual(last);
+  });
+
+  it("sends no more of a log line than its supervisor can do with, and nothing that it could not", async () => {
+    const store = await openStore("sqlite::memory:");
+    onTestFinished(() => store.close());
+    const said: FromHost[] = [];
+    const long = "https://x,".repeat(100_000);
+    const circle: Record<string, unknown> = { big: 1n, long, error: new Error("redis://:S3CRET-x@h") };
+    circle.self = circle;
+    const automation = defineContinuous("a", {
+      async runSlot(ctx) {
+        ctx.log.info(`m ${long} redis://:S3CRET-x@h`, {
+          circle,
+          many: Array.from({ length: 1000 }, () => long),
+        });
+        ctx.log.info({ no: "text" } as unknown as string);
+        await ctx.sleep(60);
+      },
+    });
+    const host = new SlotHost({
+      automation,
+      store,
+      worker: "w",
+      holder: "w.1",
+      leaseMs: 1000,
+      marks: { slot: () => undefined, task: () => undefined },
+      say: (message) => void said.push(message),
+      onClosed: () => undefined,
+    });
+    onTestFinished(() => host.revoke());
+    host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
+    host.hear({ type: "run", slotId: 0, token: "1", slotCount: 1, config: {}, configKey: "{}" });
+    const logged = () => said.filter((message) => message.type === "log");
+    await vi.waitFor(() => expect(logged()).toHaveLength(2));
+    for (const message of logged()) expect(JSON.stringify(message).length).toBeLessThan(120_000);
+    expect(JSON.stringify(logged())).not.toContain("S3CRET-x");
+    expect(logged()[0]).toMatchObject({ fields: { automation: "a", slot: 0, circle: { big: "1" } } });
+    expect(logged()[1]).toMatchObject({ message: "[object Object]" });
   });
 });

@@ -87,7 +87,7 @@ export class SlotRun {
 
   /**
    * Takes a new config live. Throws where it does not fit; the old one stays in place then. False when the run has not begun or is
-   * over: nobody is there to take it.
+   * over, also by the time that its code has answered: nobody is there to take it, and the slot's next run is not to be taken for this one.
    */
   async reconfigure(config: unknown): Promise<boolean> {
     const parsed = await parseConfig(this.#parts.automation, config);
@@ -99,9 +99,9 @@ export class SlotRun {
       await this.#parts.automation.options.onConfig?.(parsed, context);
     } catch (error) {
       this.#config = before;
-      throw error;
+      if (!this.#abort.signal.aborted) throw error;
     }
-    return true;
+    return !this.#abort.signal.aborted;
   }
 
   async #run(): Promise<Ended> {

@@ -75,10 +75,43 @@ describe("a slot's config", () => {
 
   it("does not mistake a late answer for one to the present offer", () => {
     const newer = offer(offer(RUNNING, wanted(2), 0), wanted(3), 1);
-    expect(refuses(newer, 2, 2)).toEqual(newer);
-    expect(answered(newer, { type: "config-fits", ...about(2) }, at(2))).toEqual(newer);
+    const { unanswered: _, ...same } = newer;
+    expect(refuses(newer, 2, 2)).toMatchObject(same);
+    expect(answered(newer, { type: "config-fits", ...about(2) }, at(2))).toMatchObject(same);
     // It has it now, all the same, and the present offer stands.
     expect(applies(newer, 2)).toMatchObject({ applied: { configKey: "n2" }, offer: { configKey: "n3" } });
+  });
+
+  it("is what the code has taken, whatever was offered meanwhile", () => {
+    const taken = applies(offer(offer(RUNNING, wanted(2), 0), wanted(3), 1), 2);
+    expect(taken.applied).toEqual({ config: { n: 2 }, configKey: "n2", generation: 2 });
+    // The next is refused: a crash starts it with what it had, and that bears its own key.
+    const refused = refuses(taken, 3, 2);
+    expect(startWith(wanted(3), refused)).toMatchObject({ configKey: "n2", config: { n: 2 } });
+    // Also where the very same was offered twice, with another in between.
+    const twice = [2, 3, 2].reduce((known, generation) => offer(known, wanted(generation), 0), RUNNING);
+    const last = [2, 3, 2].reduce((known, generation) => {
+      const next = applies(known, generation);
+      expect(next.applied).toMatchObject({ configKey: `n${generation}`, config: { n: generation } });
+      return next;
+    }, twice);
+    expect(last.unanswered).toEqual([]);
+  });
+
+  it("is not known where it cannot be told what was taken: then it is offered anew", () => {
+    // Of a run that is over.
+    const restarted = started(offer(RUNNING, wanted(2), 0), wanted(3));
+    expect(applies(restarted, 2).applied).toBeNull();
+    // Of another process.
+    const moved = offered(RUNNING, wanted(2), "a@v2", 0);
+    expect(applies(moved, 2).applied).toBeNull();
+    // What is not answered for long does not pile up.
+    let known = RUNNING;
+    for (let generation = 2; generation < 500; generation++) known = offer(known, wanted(generation), 0);
+    expect(known.unanswered.length).toBeLessThan(100);
+    expect(applies(known, 2).applied).toBeNull();
+    expect(applies(known, 499).applied).toMatchObject({ configKey: "n499", config: { n: 499 } });
+    expect(hostEnded(known, HOST).unanswered).toEqual([]);
   });
 
   it("counts for a later generation that asks for nothing else", () => {
