@@ -3,7 +3,8 @@ import { isIP, type AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { FleetError, messageOf } from "../errors.ts";
-import type { Log } from "../internal/log.ts";
+import { sayLast } from "../internal/last-words.ts";
+import { type Log, Throttle } from "../internal/log.ts";
 import { monotonicMs, sleep } from "../internal/timers.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { attachStoreServer } from "../store/remote/server.ts";
@@ -29,6 +30,12 @@ const REQUEST_MS = 75_000;
 const CHECK_MS = 1000;
 /** Longer than proxies keep an idle connection: the side that asks is the one that ends it, so no request meets a closed one. */
 const KEEP_ALIVE_MS = 75_000;
+/**
+ * Connections at once, whoever holds them: a link per worker, a stream of events per reader, and what is idle. Far more than a fleet needs;
+ * without a bound strangers could take all the files that the process may open, and with them those of its store.
+ */
+const MOST_CONNECTIONS = 10_000;
+const SAY_FULL_MS = 10_000;
 /** What is still open so long after the master was told to end is cut, and what waits for the store is left to the store's end. */
 const CLOSE_MS = 1000;
 
@@ -47,6 +54,8 @@ export interface MasterOptions {
   /** For tests: how soon the headers, and then the body of a request must be there; default 10 s and 60 s. */
   headersMs?: number;
   bodyMs?: number;
+  /** The same: how many connections there may be at once; default 10 000. */
+  mostConnections?: number;
 }
 
 export interface Master {
@@ -110,6 +119,7 @@ export async function startMaster(options: MasterOptions): Promise<Master> {
     (request, response) => void answer(request, response),
   );
   server.on("clientError", (error, socket) => answerClient(error, socket));
+  boundConnections(server, options.mostConnections ?? MOST_CONNECTIONS, log);
   const links = attachStoreServer(server, {
     store,
     log,
@@ -180,7 +190,8 @@ function answerClient(error: NodeJS.ErrnoException, socket: Duplex): void {
       : "this is no HTTP request";
   const { problem } = problemOf(new RequestProblem(status, "FLEET_REQUEST_INVALID", detail));
   const body = JSON.stringify(problem);
-  socket.end(
+  sayLast(
+    socket,
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       "content-type: application/problem+json",
@@ -190,6 +201,19 @@ function answerClient(error: NodeJS.ErrnoException, socket: Duplex): void {
       "",
       body,
     ].join("\r\n"),
+  );
+}
+
+/** What is above it is closed at once: there is nobody to answer it. */
+function boundConnections(server: Server, most: number, log: Log): void {
+  server.maxConnections = most;
+  const quietly = new Throttle(SAY_FULL_MS);
+  server.on("drop", () =>
+    quietly.pass(monotonicMs(), (swallowed) =>
+      log.warn(`a connection was closed at once: ${most} are open, and no more are taken`, {
+        dropped: swallowed + 1,
+      }),
+    ),
   );
 }
 

@@ -5,6 +5,7 @@ import type { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { messageOf } from "../../errors.ts";
+import { hangUpSoon, sayLast } from "../../internal/last-words.ts";
 import type { Log } from "../../internal/log.ts";
 import { MAX_REQUEST_BYTES, STORE_PATH } from "../../protocol/remote.ts";
 import type { Store } from "../store.ts";
@@ -25,11 +26,15 @@ export type Access = boolean | { allows: (call: string) => boolean };
 export interface StoreServer {
   /** Takes an upgrade of `STORE_PATH`; false, and untouched, where it is of another path. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+  /** Ends an upgrade that nobody takes. */
+  refuse(socket: Duplex, status: Refusal): void;
   /** Links that are up. */
   readonly links: number;
   /** Ends all links, and takes no more. Calls under way are answered, for a moment. */
   close(): Promise<void>;
 }
+
+type Refusal = 401 | 403 | 404 | 503;
 
 const PROBE_MS = 5000;
 
@@ -46,6 +51,8 @@ export function storeServer({ store, authorise, log }: StoreServerOptions): Stor
     clientTracking: false,
   });
   const links = new Set<Link>();
+  /** What is asked about or refused: after the upgrade nobody else looks after a socket, not even the server that took it in. */
+  const strangers = new Set<Duplex>();
   let closed = false;
   const probe = setInterval(() => {
     for (const link of links) void look(link);
@@ -61,7 +68,23 @@ export function storeServer({ store, authorise, log }: StoreServerOptions): Stor
     if (access === false) served.revoke();
   }
 
+  function hold(socket: Duplex): void {
+    strangers.add(socket);
+    socket.once("close", () => strangers.delete(socket));
+  }
+
+  function refuse(socket: Duplex, status: Refusal): void {
+    if (socket.destroyed) return;
+    hold(socket);
+    const more = { 401: "WWW-Authenticate: Bearer\r\n", 403: "", 404: "", 503: "Retry-After: 1\r\n" }[status];
+    sayLast(
+      socket,
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${more}Connection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+  }
+
   async function accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    hold(socket);
     // While it is asked about, nobody else listens: an error of it would end the process.
     socket.on("error", () => undefined);
     if (!isOwnOrigin(request)) return refuse(socket, 403);
@@ -74,7 +97,12 @@ export function storeServer({ store, authorise, log }: StoreServerOptions): Stor
     }
     if (access === false) return refuse(socket, 401);
     if (closed) return refuse(socket, 503);
-    sockets.handleUpgrade(request, socket, head, (one) => begin(one, request, access));
+    sockets.handleUpgrade(request, socket, head, (one) => {
+      strangers.delete(socket);
+      begin(one, request, access);
+    });
+    // It was no handshake, and has been answered so.
+    if (strangers.has(socket)) hangUpSoon(socket);
   }
 
   function begin(socket: WebSocket, request: IncomingMessage, access: Access): void {
@@ -101,12 +129,14 @@ export function storeServer({ store, authorise, log }: StoreServerOptions): Stor
       void accept(request, socket, head);
       return true;
     },
+    refuse,
     get links() {
       return links.size;
     },
     async close() {
       closed = true;
       clearInterval(probe);
+      for (const socket of strangers) socket.destroy();
       await Promise.all([...links].map(({ served }) => served.close()));
     },
   };
@@ -116,7 +146,8 @@ export function storeServer({ store, authorise, log }: StoreServerOptions): Stor
 export function attachStoreServer(server: Server | TlsServer, options: StoreServerOptions): StoreServer {
   const serving = storeServer(options);
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    if (!serving.upgrade(request, socket, head) && server.listenerCount("upgrade") === 1) refuse(socket, 404);
+    if (!serving.upgrade(request, socket, head) && server.listenerCount("upgrade") === 1)
+      serving.refuse(socket, 404);
   };
   server.on("upgrade", onUpgrade);
   return {
@@ -151,11 +182,4 @@ function isOwnOrigin({ headers }: IncomingMessage): boolean {
 
 function pathOf({ url = "" }: IncomingMessage): string {
   return url.split("?")[0] as string;
-}
-
-function refuse(socket: Duplex, status: 401 | 403 | 404 | 503): void {
-  socket.on("error", () => undefined);
-  const text = STATUS_CODES[status];
-  const more = { 401: "WWW-Authenticate: Bearer\r\n", 403: "", 404: "", 503: "Retry-After: 1\r\n" }[status];
-  socket.end(`HTTP/1.1 ${status} ${text}\r\n${more}Connection: close\r\nContent-Length: 0\r\n\r\n`);
 }
