@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
-import { completed, crashed, declaredQueue, failed, task, tasks } from "./queue-driver.ts";
+import { completed, crashed, declaredQueue, failed, LEASE_MS, task, tasks } from "./queue-driver.ts";
 
 export function queueLength(harness: StoreHarness): void {
   siteCase(harness, "a list is written as a whole or refused with the numbers", async ({ open }) => {
@@ -104,6 +104,27 @@ export function queueLength(harness: StoreHarness): void {
       expect((await q.get("i")).cancelling).toBe(false);
       const { refused: count, duplicates } = (await q.stats()).totals;
       expect({ count, duplicates }).toEqual({ count: 3, duplicates: 5 });
+    },
+  );
+
+  siteCase(
+    harness,
+    "a claim that has expired counts once, also where a duplicate asks for it and the queue is full",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const q = await declaredQueue(await open(clock.options), { maxLength: 2, crashLimit: 2 });
+      const twin = (id: string) => task(id, { dedupe: { key: "d", onDuplicate: "ignore", windowMs: 0 } });
+      await q.submit(twin("t"));
+      await q.claimOne("h");
+      await q.submit(...tasks(["a", "b"]));
+      clock.advance(LEASE_MS);
+      const full = await q.store.queues.submit({ queue: "q", lists: [[twin("u"), task("c")]] });
+      expect(full).toMatchObject({ lists: [{ outcome: "full" }] });
+      await q.sweep();
+      expect(await q.get("t")).toMatchObject({ state: "waiting", crashes: 1 });
+      expect(await q.counts()).toEqual({ waiting: 3 });
+      expect(await q.stats()).toMatchObject({ totals: { crashed: 1 }, reasons: {} });
+      expect((await q.claimIds("i", 10)).toSorted()).toEqual(["a", "b", "t"]);
     },
   );
 

@@ -1,4 +1,5 @@
 import type { Link } from "./link.ts";
+import type { RunScript } from "./scripts.ts";
 
 /**
  * The set of all names of one kind. On a cluster it lies on another node than what it names, so the two are not written in one step: it may
@@ -12,10 +13,10 @@ export interface NameIndex {
   all(): Promise<string[]>;
 }
 
-export function nameIndex(link: Link, key: string): NameIndex {
+export function nameIndex(link: Link, run: RunScript, key: string): NameIndex {
   const entered = new Set<string>();
   const add = async (name: string) => {
-    await link.call(["SADD", key, name], { repeatable: true, key });
+    await enterName(run, key, name);
     entered.add(name);
   };
   return {
@@ -26,4 +27,9 @@ export function nameIndex(link: Link, key: string): NameIndex {
       return names.toSorted();
     },
   };
+}
+
+/** Not by a command of its own, which a server that is short of memory would refuse also for a name that it has. */
+export async function enterName(run: RunScript, key: string, name: string): Promise<void> {
+  await run("name-enter", { keys: { names: key }, args: { name }, repeatable: true });
 }

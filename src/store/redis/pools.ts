@@ -2,6 +2,7 @@ import { FleetError } from "../../errors.ts";
 import type { ItemRecord } from "../../protocol/pool.ts";
 import type { ClaimResult, PoolStore } from "../pool-store.ts";
 import { refill as refillOf } from "../records.ts";
+import { enterName } from "./name-index.ts";
 import type { RedisParts } from "./parts.ts";
 import { hashPlace } from "./places.ts";
 import { longId, shortId } from "./pool-compact.ts";
@@ -47,7 +48,7 @@ export function redisPools({ link, run, keys, identity, subscriber, book }: Redi
   return {
     async declare({ pool, settings, as }) {
       // The index lies on another node of a cluster, so this takes two steps. First the index: it may name too much, never too little.
-      await link.call(["SADD", keys.fleet.pools, pool], { repeatable: true, key: keys.fleet.pools });
+      await enterName(run, keys.fleet.pools, pool);
       const [kept, renewing] = await call<[string[], number]>(
         "pool-declare",
         pool,

@@ -3,6 +3,7 @@ import type { TaskRecord } from "../../protocol/task.ts";
 import type { QueueStore } from "../queue-store.ts";
 import { ofId } from "../records.ts";
 import type { QueueKeys } from "./keys.ts";
+import { enterName } from "./name-index.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 import { hashPlace } from "./places.ts";
 import {
@@ -65,7 +66,7 @@ export function redisQueues({ link, run, keys, identity, subscriber, book }: Red
   return {
     async declare({ queue, settings, as }) {
       // The index lies on another node of a cluster, so this takes two steps. First the index: it may name too much, never too little.
-      await link.call(["SADD", keys.fleet.queues, queue], { repeatable: true, key: keys.fleet.queues });
+      await enterName(run, keys.fleet.queues, queue);
       return settingsOf(await call<string[]>("queue-declare", queue, { role: as }, wireOfSettings(settings)));
     },
 

@@ -5,7 +5,7 @@
  *     -- USES clock                      preludes put before it, if any
  *     -- KEYS stream, meta               names, in the order of KEYS[1], KEYS[2], …
  *     -- ARGV clock, n, entries...       names, in the order of ARGV[1], …; the last may stand for any number
- *     -- FLAGS allow-oom                as a function (see `LIBRARIES`) it also runs where memory is short: it makes room
+ *     -- FLAGS allow-oom                it also runs where memory is short: it makes room, or what it keeps is bounded by slots and names
  *     -- ->   what it answers
  *
  * `scripts.test.ts` compares these lines with the body.
@@ -52,6 +52,7 @@ export const SCRIPT_NAMES = [
   "lock-lose",
   "lock-release",
   "lock-show",
+  "name-enter",
   "now",
   "pool-change",
   "pool-claim",
@@ -97,6 +98,7 @@ export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
 export interface ScriptHeader {
   uses: readonly string[];
+  flags: readonly string[];
   keys: readonly string[];
   args: readonly string[];
   /** The last argument stands for any number of values. */
@@ -143,6 +145,7 @@ export function parseHeader(text: string): ScriptHeader {
   const variadic = args.at(-1)?.endsWith("...") === true;
   return {
     uses: list("USES"),
+    flags: list("FLAGS"),
     keys: list("KEYS"),
     args: args.map((name) => name.replace("...", "")),
     variadic,
@@ -161,7 +164,9 @@ function load(name: ScriptName, libraries: readonly ScriptLibrary[]): Script {
   const whole = body.replaceAll(/^-- THEN (.*)$/gm, (_, names: string) =>
     names.split(", ").map(readLua).join("\n"),
   );
-  const text = [...first.map(readLua), whole].join("\n");
+  // The first line of a script says what a function is told when it is registered.
+  const flags = header.flags.map((flag) => `#!lua flags=${flag}`);
+  const text = [...flags, ...first.map(readLua), whole].join("\n");
   const sha = createHash("sha1").update(text).digest("hex");
   return { ...header, text, sha, library: libraries.find((library) => library.has(name)) };
 }

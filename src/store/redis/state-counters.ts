@@ -3,7 +3,7 @@ import { nameIndex } from "./name-index.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 
 export function redisCounters({ link, run, keys, identity }: RedisParts): CounterStore {
-  const index = nameIndex(link, keys.fleet.counters);
+  const index = nameIndex(link, run, keys.fleet.counters);
   const change = async (
     { name, key, op }: StateRef & { op: CounterOp },
     how: "add" | "set" | "compare",

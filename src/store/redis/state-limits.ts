@@ -9,7 +9,7 @@ const SWEEP = 1000;
 const ENDLESS_MS = 1e12;
 
 export function redisLimits({ link, run, keys, identity }: RedisParts): LimitStore {
-  const index = nameIndex(link, keys.fleet.limits);
+  const index = nameIndex(link, run, keys.fleet.limits);
 
   async function sweepOne(name: string): Promise<number> {
     for (let forgotten = 0; ;) {

@@ -3,7 +3,7 @@ import { nameIndex } from "./name-index.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 
 export function redisLocks({ link, run, keys, identity, subscriber }: RedisParts): LockStore {
-  const index = nameIndex(link, keys.fleet.locks);
+  const index = nameIndex(link, run, keys.fleet.locks);
   const call = <T>(
     script: Parameters<typeof run>[0],
     name: string,

@@ -2,6 +2,7 @@ import { FleetError } from "../../errors.ts";
 import { monotonicMs } from "../../internal/timers.ts";
 import type { StoredEntry, StreamBounds, StreamStore } from "../store.ts";
 import type { StreamKeys } from "./keys.ts";
+import { enterName } from "./name-index.ts";
 import { pairs, type RedisParts } from "./parts.ts";
 
 const QUARANTINE_KEPT = 1000;
@@ -21,7 +22,7 @@ export function redisStreams({ link, run, keys, identity, subscriber, clock }: R
     async declare({ stream, bounds, as }) {
       const { meta } = keysOf(stream);
       // The index lies on another node of a cluster, so this takes two steps. First the index: it may name too much, never too little.
-      await link.call(["SADD", keys.fleet.streams, stream], { repeatable: true, key: keys.fleet.streams });
+      await enterName(run, keys.fleet.streams, stream);
       const held = await run<string[]>("stream-declare", {
         keys: { meta },
         args: {

@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS counts, seen
 -- ARGV clock, unseenMs
+-- FLAGS allow-oom
 -- ->   how many
 local counts, seen = KEYS[1], KEYS[2]
 

@@ -2,6 +2,7 @@
 -- USES clock, revision
 -- KEYS meta, beats, leases, observed
 -- ARGV clock, hint, fleet, id, incarnation, ttlMs, leaseMs, slots, held...
+-- FLAGS allow-oom
 -- ->   {"ok", now, revision, indexes (from 0) of the lost leases …} | {"unknown"}
 --
 -- `held` are pairs slot, token.

@@ -2,6 +2,7 @@
 -- USES clock, token
 -- KEYS meta, leases
 -- ARGV clock, id, incarnation, leaseMs, slots...
+-- FLAGS allow-oom
 -- ->   per slot: its token, or "" where it was not granted
 local meta, leases = KEYS[1], KEYS[2]
 local owner = ARGV[2] .. "|" .. ARGV[3] .. "|"

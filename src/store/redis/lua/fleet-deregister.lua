@@ -2,6 +2,7 @@
 -- USES clock, revision
 -- KEYS meta, beats, leases, observed
 -- ARGV clock, hint, fleet, id, incarnation
+-- FLAGS allow-oom
 -- ->   "gone" | "unknown"
 local meta, beats, leases, observed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hint, fleet, id, incarnation = ARGV[2], ARGV[3], ARGV[4], ARGV[5]

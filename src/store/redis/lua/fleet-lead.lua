@@ -2,6 +2,7 @@
 -- USES clock, token
 -- KEYS meta, leader
 -- ARGV clock, candidate, leaseMs, rank
+-- FLAGS allow-oom
 -- ->   {1, token, candidate} | {0, "", who leads}
 local meta, leader = KEYS[1], KEYS[2]
 local candidate, rank = ARGV[2], ARGV[4]

@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS meta
 -- ARGV clock, id, schema
+-- FLAGS allow-oom
 -- ->   {fleet id, schema version} that hold now
 local meta = KEYS[1]
 local id, schema = ARGV[2], ARGV[3]

@@ -2,6 +2,7 @@
 -- USES clock, revision
 -- KEYS meta, leader, assignments
 -- ARGV clock, hint, fleet, token, json
+-- FLAGS allow-oom
 -- ->   "stored" | "not-leader"
 local meta, leader, assignments = KEYS[1], KEYS[2], KEYS[3]
 local hint, fleet, json = ARGV[2], ARGV[3], ARGV[5]

@@ -3,6 +3,7 @@
 -- USES clock, revision
 -- KEYS meta, desired, configs
 -- ARGV clock, hint, fleet, name, expected, generation, json, version, keep
+-- FLAGS allow-oom
 -- ->   "stored" | "conflict"
 local meta, desired, configs = KEYS[1], KEYS[2], KEYS[3]
 local hint, fleet, name = ARGV[2], ARGV[3], ARGV[4]

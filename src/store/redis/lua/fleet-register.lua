@@ -3,6 +3,7 @@
 -- USES clock, revision
 -- KEYS meta, workers, beats, manifests, observed, leases
 -- ARGV clock, hint, fleet, id, incarnation, info, manifests, ttlMs, replaces, generation
+-- FLAGS allow-oom
 -- ->   {"registered", generation, now} | {"taken", info of the one alive, last seen}
 local meta, workers, beats, manifests, observed, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hint, fleet, id, incarnation = ARGV[2], ARGV[3], ARGV[4], ARGV[5]

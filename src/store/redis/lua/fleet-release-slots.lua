@@ -1,6 +1,7 @@
 -- Releases the leases that still bear these tokens.
 -- KEYS leases
 -- ARGV held...
+-- FLAGS allow-oom
 -- ->   how many were released
 --
 -- `held` are pairs slot, token.

@@ -2,6 +2,7 @@
 -- USES clock, revision
 -- KEYS meta, workers, beats, manifests, observed, wishes
 -- ARGV clock, hint, fleet, id
+-- FLAGS allow-oom
 -- ->   "removed" | "alive" | "unknown"
 local meta, workers, beats, manifests, observed, wishes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hint, fleet, id = ARGV[2], ARGV[3], ARGV[4]

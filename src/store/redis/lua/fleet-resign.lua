@@ -1,6 +1,7 @@
 -- Gives the leader lease up, if it is the candidate's.
 -- KEYS leader
 -- ARGV candidate
+-- FLAGS allow-oom
 -- ->   how many leases ended
 local leader = KEYS[1]
 

@@ -1,6 +1,7 @@
 -- Writes a slot's durable value ("" removes it), if the slot's lease bears the token.
 -- KEYS leases, state
 -- ARGV slot, token, value
+-- FLAGS allow-oom
 -- ->   "stored" | "lease-lost"
 local leases, state = KEYS[1], KEYS[2]
 local slot, token, value = ARGV[1], ARGV[2], ARGV[3]

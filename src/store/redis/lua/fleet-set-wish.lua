@@ -2,6 +2,7 @@
 -- USES clock, revision
 -- KEYS meta, wishes
 -- ARGV clock, hint, fleet, field, json
+-- FLAGS allow-oom
 -- ->   "stored" | "unchanged"
 local meta, wishes = KEYS[1], KEYS[2]
 local hint, fleet, field, json = ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS turns
 -- ARGV clock, automation, holder, most, ttlMs
+-- FLAGS allow-oom
 -- ->   "taken" | "full"
 local turns = KEYS[1]
 local automation = ARGV[2] .. " "

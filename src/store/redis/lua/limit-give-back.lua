@@ -2,6 +2,7 @@
 -- USES clock, limit
 -- KEYS base
 -- ARGV clock, key, cost, at, request, windows...
+-- FLAGS allow-oom
 -- ->   "given-back" | "too-late"
 local base, key, cost, at = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local request = base .. ":r:" .. ARGV[5]

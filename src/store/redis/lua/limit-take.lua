@@ -2,6 +2,7 @@
 -- USES clock, limit
 -- KEYS base
 -- ARGV clock, key, cost, withinMs, request, windows...
+-- FLAGS allow-oom
 -- ->   {"granted" | "later", waitMs, at in microseconds, 1 where the name is new}
 --
 -- The generic cell rate algorithm: `cost` permits fit in at a time t when t >= tat - (burst - cost) * step, and then

@@ -2,6 +2,7 @@
 -- USES clock, token, lock
 -- KEYS base
 -- ARGV clock, fleet, key, request, holder, by, holdMs, patienceMs
+-- FLAGS allow-oom
 -- ->   {"granted", token, until, now, 1 where the name is new} | {"held", by, until or "", position or "", now}
 --
 -- Without `patienceMs` ("") it takes no place. Each call also clears a little of what others left behind: grants that have ended, lines

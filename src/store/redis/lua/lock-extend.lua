@@ -2,6 +2,7 @@
 -- USES clock, lock
 -- KEYS base
 -- ARGV clock, leases...
+-- FLAGS allow-oom
 -- ->   per lease: until, or "" where it is lost
 --
 -- A lease is its key, token and holdMs.

@@ -2,6 +2,7 @@
 -- USES clock, lock
 -- KEYS base
 -- ARGV clock, fleet, key, request
+-- FLAGS allow-oom
 -- ->   1
 l.open(KEYS[1], now_us(), ARGV[2])
 local key, request = ARGV[3], ARGV[4]

@@ -2,6 +2,7 @@
 -- USES clock, lock
 -- KEYS base
 -- ARGV clock, fleet, holders...
+-- FLAGS allow-oom
 -- ->   how many grants
 --
 -- It looks at everything of the name: holders die seldom.

@@ -2,6 +2,7 @@
 -- USES clock, lock
 -- KEYS base
 -- ARGV clock, fleet, key, token
+-- FLAGS allow-oom
 -- ->   "released" | "lease-lost"
 l.open(KEYS[1], now_us(), ARGV[2])
 local key = ARGV[3]

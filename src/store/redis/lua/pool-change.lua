@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool, pool-item, pool-ends
 -- KEYS base
 -- ARGV clock, fleet, id, token, what, value, tags, tagsJson
+-- FLAGS allow-oom
 -- ->   {"lease-lost"} | {"done", until or "", score}
 --
 -- `value` of "cool" and "extend" is a time in ms, of "retire" a note, of "report" what is added to the score. "update" has a

@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool, pool-item, pool-ends, pool-line, pool-settle, pool-find, pool-pick
 -- KEYS base
 -- ARGV clock, fleet, where, n, holdMs, auto, request, holder, by, patienceMs, seed
+-- FLAGS allow-oom
 -- ->   {"undeclared"} | {"claimed", now, items} | {"none", now, position in line or "", when one is free at the latest or ""}
 --
 -- An item is {id, payload, tags as JSON, token, uses, score, until}. `patienceMs` is "" for those who do not stand in line.

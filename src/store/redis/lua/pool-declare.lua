@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool
 -- KEYS base
 -- ARGV clock, fleet, role, settings...
+-- FLAGS allow-oom
 -- ->   {the settings that hold now, in the order of those given; 1 where items go by earlier ones, see `pool-renew.lua`}
 --
 -- `settings` are pairs name, value.

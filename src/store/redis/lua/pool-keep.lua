@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool
 -- KEYS base
 -- ARGV clock, fleet, holders...
+-- FLAGS allow-oom
 -- ->   {at, per holder: {id, token, until, …}}
 p.open(KEYS[1], now_us(), ARGV[2])
 

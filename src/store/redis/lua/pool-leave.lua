@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool, pool-item, pool-ends, pool-line
 -- KEYS base
 -- ARGV clock, fleet, request
+-- FLAGS allow-oom
 -- ->   "left"
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()

@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool, pool-item, pool-ends, pool-line, pool-settle, pool-find
 -- KEYS base
 -- ARGV clock, fleet
+-- FLAGS allow-oom
 -- ->   {released, expired, retired, forgotten, 1 where there is more}
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()

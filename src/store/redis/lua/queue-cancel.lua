@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes, queue-ends, queue-by-hand
 -- KEYS base
 -- ARGV clock, fleet, ids...
+-- FLAGS allow-oom
 -- ->   per id: "cancelled" | "cancelling" | "finished" | "unknown"
 q.open(KEYS[1], now_us(), ARGV[2])
 

@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes
 -- KEYS base
 -- ARGV clock, fleet, role, settings...
+-- FLAGS allow-oom
 -- ->   the settings that hold now, in the order of those given
 --
 -- `settings` are pairs name, value.

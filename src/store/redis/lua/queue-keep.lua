@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, leaseMs, idle, holders...
+-- FLAGS allow-oom
 -- ->   {"" | "undeclared", at, ready, due time of the next scheduled task or "", per holder: {ids, tokens, ids to be cancelled}}
 --
 -- `idle` has a "1" for each holder that may go on waiting for tasks.

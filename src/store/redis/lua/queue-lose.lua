@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes, queue-ends, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, error, holders, names...
+-- FLAGS allow-oom
 -- ->   {crashes, interruptions}
 --
 -- `holders` says how many of the names are holders; the others are ids of tasks.

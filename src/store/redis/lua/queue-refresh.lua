@@ -62,15 +62,18 @@ function q.expire()
   return #ids
 end
 
--- The same for one task, so that it can be told what it is by now.
+-- The same for one task, so that it can be told what it is by now. Written at once: all that has expired may be asked for in the same step.
 function q.refresh_one(id)
   local state, lane, expires, dedupe, asked, holder = unpack(call("HMGET", q.tasks .. id, "s", "k", "e", "d", "q", "h"))
   if state == "a" then
     local lease = call("ZSCORE", q.base .. "held:" .. string.sub(holder, 2), id)
-    if tonumber(lease) <= q.now then q.settle(id, "crashed", "", q.EXPIRED) end
+    if tonumber(lease) > q.now then return end
+    q.settle(id, "crashed", "", q.EXPIRED)
+    q.flush()
   elseif (state == "w" or state == "s") and expires and tonumber(expires) <= q.now then
     q.withdraw(id, state, lane)
     q.fail(id, "expired", dedupe, asked)
+    q.flush()
   end
 end
 

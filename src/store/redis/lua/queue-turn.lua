@@ -2,6 +2,7 @@
 -- USES clock, queue, queue-lanes, queue-ends, queue-refresh, queue-take, queue-wait
 -- KEYS base
 -- ARGV clock, fleet, holder, worker, leaseMs, claim, idle, settlements...
+-- FLAGS allow-oom
 -- ->   {"" | "undeclared", indexes (from 0) of settlements whose lease was lost, tasks, now, ready, due time of the next scheduled task or ""}
 --
 -- A settlement is its id, token, outcome and number of further values, then these: of "completed" its result if any, of "failed" its

@@ -146,7 +146,10 @@ function q.submit(list)
     q.present = false
     return q.submit_special(list)
   end
-  for n = q.may_hand(list) and q.hand_new(list) or 1, size do q.write(list, n) end
+  local left = q.may_hand(list) and q.hand_new(list) or 1
+  -- What was handed over does not wait.
+  if left > 1 then q.present = false end
+  for n = left, size do q.write(list, n) end
   q.count("n:submitted", size)
   return "new"
 end

@@ -1,6 +1,7 @@
 -- Writes a stream's bounds: an owner's always, a guest's only while the stream has none.
 -- KEYS meta
 -- ARGV role, maxLength, ttlMs, maxPayloadBytes
+-- FLAGS allow-oom
 -- ->   {maxLength, ttlMs, maxPayloadBytes} that hold now
 local meta = KEYS[1]
 local role, max_length, ttl, max_bytes = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

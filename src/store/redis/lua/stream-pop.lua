@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS stream, meta
 -- ARGV clock, n
+-- FLAGS allow-oom
 -- ->   the entries
 local stream, meta = KEYS[1], KEYS[2]
 local n = tonumber(ARGV[2])

@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS stream, meta
 -- ARGV clock, silentMs
+-- FLAGS allow-oom
 -- ->   how many entries had expired
 local stream, meta = KEYS[1], KEYS[2]
 local now = now_ms()
