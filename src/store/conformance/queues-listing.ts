@@ -182,7 +182,7 @@ export function queueListing(harness: StoreHarness): void {
     await q.submit(task("a", more), task("w"), task("d", { delayMs: 1e6 }), task("c", { priority: -9 }));
     await q.lose(["h"], await q.claimIds("h", 1));
     await q.lose(["h"], (await q.claimIds("h", 1)).slice(1));
-    await q.settle(failed(await q.claimOne("h"), { reason: "timeout" }));
+    await q.settle(failed(await q.claimOne("h"), { reason: "timeout", error: "slow" }));
     expect(await q.get("a")).toMatchObject({ state: "failed", attempts: 1, crashes: 1, interruptions: 1 });
     const w = await q.claimOne("h");
     await q.settle(completed(w));
@@ -209,6 +209,9 @@ export function queueListing(harness: StoreHarness): void {
       maxAttempts: 1,
       dueAt: clock.ms,
       leaseUntil: null,
+      startedAt: null,
+      worker: null,
+      error: null,
     });
     const claims = await q.claim("h", 9);
     expect(claims).toMatchObject([{ id: "a", attempts: 0, crashes: 0, interruptions: 0 }, { id: "c" }]);

@@ -8,6 +8,8 @@ import { bearerOf } from "./queue-submit.ts";
 import { readTask } from "./queue-tasks.ts";
 import type { Writer } from "./writer.ts";
 
+const CLEAN = "UPDATE tasks SET error = NULL WHERE seq = ?";
+
 type ByHand = Pick<QueueStore, "cancel" | "retry">;
 type Answer<K extends keyof ByHand> = Awaited<ReturnType<ByHand[K]>>[number];
 
@@ -38,8 +40,11 @@ export function createByHand(parts: { db: Database; writer: Writer; steps: Queue
       interruptions: 0,
       dueAt: queue.now,
       expiresAt: ttlMs === 0 ? null : queue.now + ttlMs,
+      startedAt: null,
+      worker: null,
       bearsKey: dedupeKey !== null && bearerOf(db, queue, dedupeKey) === undefined,
     });
+    db.sql(CLEAN).run(task.seq);
     return "waiting";
   }
 
