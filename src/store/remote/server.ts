@@ -5,10 +5,10 @@ import type { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { messageOf } from "../../errors.ts";
-import { hangUpSoon, sayLast } from "../../internal/last-words.ts";
 import type { Log } from "../../internal/log.ts";
 import { MAX_REQUEST_BYTES, STORE_PATH } from "../../protocol/remote.ts";
 import type { Store } from "../store.ts";
+import { hangUpSoon, sayLast } from "./last-words.ts";
 import { type Served, serveStore } from "./serve.ts";
 
 export interface StoreServerOptions {

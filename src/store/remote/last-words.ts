@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { after } from "./timers.ts";
+import { after } from "../../internal/timers.ts";
 
 /** So long the other side may take to read it and to hang up. */
 const HANG_UP_MS = 500;
