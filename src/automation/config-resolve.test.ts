@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
+import { cleanFields } from "../internal/log-fields.ts";
 import { parseConfig } from "./config-resolve.ts";
-import { hideSecrets, hideSecretsIn } from "./config-secrets.ts";
+import { hideSecrets } from "./config-secrets.ts";
 import { traceOf } from "./trace.ts";
 
 const parse = (config: unknown, schema?: z.ZodType) =>
@@ -106,9 +107,13 @@ describe("what a process has read by reference", () => {
       "env:LONG_SECRET in eu",
     );
     expect(hideSecrets("a swordfish-17, swordfish-17")).toBe("a env:LONG_SECRET, env:LONG_SECRET");
-    expect(hideSecretsIn({ key: ["swordfish-17"], n: 1 })).toEqual({ key: ["env:LONG_SECRET"], n: 1 });
-    const circle: { self?: unknown } = {};
+    const circle: Record<string, unknown> = { list: ["swordfish-17"], n: 1 };
     circle.self = circle;
-    expect(hideSecretsIn(circle)).toBe(circle);
+    const clean = cleanFields({ circle, "of swordfish-17": new Error("swordfish-17") }, hideSecrets);
+    expect(JSON.stringify(clean)).not.toContain("swordfish-17");
+    expect(clean).toMatchObject({
+      circle: { list: ["env:LONG_SECRET"], n: 1 },
+      "of env:LONG_SECRET": "env:LONG_SECRET",
+    });
   });
 });

@@ -2,6 +2,8 @@
  * What references in configs stand for, as this process has read it. Whatever it says to others (errors, log lines) goes through
  * `hideSecrets` first, so that none of it shows up in the store, a status or a log.
  */
+import { redactText } from "../internal/redact.ts";
+
 const known = new Map<string, string>();
 
 /** Shorter ones may be a word like any other ("eu"): they are hidden only in what is said of the config itself. */
@@ -12,26 +14,12 @@ export function rememberSecret(value: string, text: string): void {
   if (value.length >= SHORTEST) known.set(value, text);
 }
 
-/** The text with every value that this process has by reference replaced by that reference. */
+/** The text with every value that this process has by reference replaced by that reference, and without passwords of addresses. */
 export function hideSecrets(text: string): string {
-  return known.size === 0 ? text : hideIn(text, known);
+  return redactText(known.size === 0 ? text : hideIn(text, known));
 }
 
-/** The same for whatever a log line bears. */
-export function hideSecretsIn<T>(fields: T): T {
-  if (known.size === 0) return fields;
-  if (typeof fields === "string") return hideSecrets(fields) as T;
-  try {
-    const text = JSON.stringify(fields);
-    const hidden = hideSecrets(text);
-    return hidden === text ? fields : (JSON.parse(hidden) as T);
-  } catch {
-    // Not what JSON can say: it would not have travelled either.
-    return fields;
-  }
-}
-
-/** Longer values first: one may be part of another. Also as they stand within JSON, and line by line where they have several. */
+/** Longer values first: one may be part of another. Also as they stand within JSON. */
 export function hideIn(text: string, secrets: ReadonlyMap<string, string>): string {
   const forms = [...secrets].flatMap(([value, reference]) =>
     [value, JSON.stringify(value).slice(1, -1)].map((form) => [form, reference] as const),

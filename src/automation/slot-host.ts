@@ -1,4 +1,5 @@
 import { FleetError, isFleetError } from "../errors.ts";
+import { cleanFields, cleanMessage } from "../internal/log-fields.ts";
 import type { Log, LogFields, LogLevel } from "../internal/log.ts";
 import { machineMs } from "../internal/timers.ts";
 import { publisherOf } from "../primitives/event-publisher.ts";
@@ -11,14 +12,14 @@ import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { ConfigOffers } from "./config-offers.ts";
 import { parseConfig } from "./config-resolve.ts";
-import { hideSecrets, hideSecretsIn } from "./config-secrets.ts";
+import { hideSecrets } from "./config-secrets.ts";
 import type { StopReason } from "./context.ts";
 import type { Automation } from "./definition.ts";
 import { KeptLeases } from "./kept-leases.ts";
 import { ObservedUse } from "./observed-use.ts";
 import { SlotRun } from "./slot-run.ts";
 import { TaskDesk } from "./task-desk.ts";
-import { traceOf } from "./trace.ts";
+import { shownText, traceOf } from "./trace.ts";
 import { judge } from "./verdict.ts";
 import { Vitals } from "./vitals.ts";
 
@@ -92,7 +93,7 @@ export class SlotHost {
     this.#offers = new ConfigOffers({
       check: (config) => parseConfig(parts.automation, config),
       take: async (slotId, config) => (await this.#runs.get(slotId)?.reconfigure(config)) ?? false,
-      wordsOf: (error) => (isFleetError(error) ? hideSecrets(error.message) : traceOf(error)),
+      wordsOf: (error) => (isFleetError(error) ? shownText(error.message) : traceOf(error)),
       say: parts.say,
     });
     this.#timer = setInterval(() => this.#look(), GUARD_MS);
@@ -274,8 +275,8 @@ export class SlotHost {
       this.#parts.say({
         type: "log",
         level,
-        message: hideSecrets(message),
-        fields: hideSecretsIn({ automation: this.#parts.automation.name, ...fields, ...more }),
+        message: cleanMessage(message, hideSecrets),
+        fields: cleanFields({ automation: this.#parts.automation.name, ...fields, ...more }, hideSecrets),
       });
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   }

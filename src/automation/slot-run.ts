@@ -11,7 +11,6 @@ import type { RunOutcome, SlotActivity, SlotTask } from "../protocol/host.ts";
 import type { ClaimedTask } from "../protocol/task.ts";
 import type { Store } from "../store/store.ts";
 import { Activity } from "./activity.ts";
-import { hideSecrets } from "./config-secrets.ts";
 import { parseConfig } from "./config-resolve.ts";
 import { inSlot } from "./current-slot.ts";
 import type { Context, StopReason } from "./context.ts";
@@ -21,7 +20,7 @@ import { slotContext, type SlotContextParts } from "./slot-context.ts";
 import type { TaskScope } from "./task-context.ts";
 import type { TaskDesk } from "./task-desk.ts";
 import { isStoreLost } from "./store-lost.ts";
-import { traceOf } from "./trace.ts";
+import { shownText, traceOf } from "./trace.ts";
 
 export interface SlotRunParts {
   automation: Automation;
@@ -110,7 +109,7 @@ export class SlotRun {
     try {
       this.#config = await parseConfig(automation, this.#parts.config);
     } catch (error) {
-      return { outcome: "config-invalid", error: hideSecrets(messageOf(error)) };
+      return { outcome: "config-invalid", error: shownText(messageOf(error)) };
     }
     if (signal.aborted) return { outcome: "stopped", error: null };
     const parts: SlotContextParts = {

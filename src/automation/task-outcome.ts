@@ -2,10 +2,9 @@
 import type { Backoff } from "../contracts/queue.ts";
 import { backoffMs } from "../internal/backoff.ts";
 import type { ClaimedTask, Settlement } from "../protocol/task.ts";
-import { hideSecrets } from "./config-secrets.ts";
 import type { StopReason } from "./context.ts";
 import { isFatal, pauseOf } from "./task-errors.ts";
-import { traceOf } from "./trace.ts";
+import { shownText, traceOf } from "./trace.ts";
 
 /** How a claim ended, without saying whose. */
 export type Outcome = Settlement extends infer S
@@ -68,8 +67,8 @@ export function timedOut(timeoutMs: number, retryInMs: number, more: string): Ou
 
 /** The payload does not fit its schema any more, or the result does not: no attempt with this code will do better. */
 export function invalid(error: unknown): Outcome {
-  const text = error instanceof Error ? hideSecrets(error.message) : traceOf(error);
-  return { outcome: "failed", reason: "invalid", error: text.slice(0, 4000), retryInMs: 0, final: true };
+  const text = error instanceof Error ? shownText(error.message) : traceOf(error);
+  return { outcome: "failed", reason: "invalid", error: text, retryInMs: 0, final: true };
 }
 
 /** Pause after a failed attempt; `attempts` is the number of those before it. */

@@ -18,3 +18,11 @@ it("shows the cause behind an error, and stays short", () => {
   loop.cause = loop;
   expect(traceOf(loop).length).toBeLessThanOrEqual(4000);
 });
+
+it("shows no password of an address, wherever it stands", () => {
+  const error = new Error("refused by postgres://app:S3CRET-x@db/main", {
+    cause: new Error("no answer from https://u:S3CRET-x@h"),
+  });
+  expect(traceOf(error)).toMatch(/refused by postgres:\/\/\*\*\*@db\/main\n.*https:\/\/\*\*\*@h/s);
+  expect(traceOf("postgres://app:S3CRET-x@db")).toBe("thrown: postgres://***@db");
+});

@@ -3,7 +3,7 @@ import { hideSecrets } from "./config-secrets.ts";
 
 const MAX = 4000;
 
-/** Message and stack of whatever was thrown, with what caused it, at most 4000 characters and without secrets of configs; never throws itself. */
+/** Message and stack of whatever was thrown, with what caused it, as {@link shownText}; never throws itself. */
 export function traceOf(error: unknown): string {
   let text = error instanceof Error ? stackOf(error) : `thrown: ${messageOf(error)}`;
   // "fetch failed" says nothing without its cause.
@@ -15,6 +15,11 @@ export function traceOf(error: unknown): string {
     inner = inner.cause;
     text += `\ncaused by: ${inner instanceof Error ? stackOf(inner) : messageOf(inner)}`;
   }
+  return shownText(text);
+}
+
+/** A text as it may leave this process: at most 4000 characters, without secrets of configs and passwords of addresses. */
+export function shownText(text: string): string {
   return hideSecrets(text).slice(0, MAX);
 }
 

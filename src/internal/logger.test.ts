@@ -65,3 +65,28 @@ test("circles and deep values end", () => {
   expect(lines[0]).toContain("…");
   expect(lines[0]).toContain("big=10");
 });
+
+test("a line stays short, whatever it is given, and shows nothing of what a cut goes through", () => {
+  const { log, lines } = record({ format: "json" });
+  const long = "https://x,".repeat(100_000);
+  const fields = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`key ${i}`, long]));
+  log.info(`${"m".repeat(8180)} redis://:S3CRET-x@h ${long}`, {
+    ...fields,
+    error: new Error(long),
+    nested: Array.from({ length: 100 }, () => Array.from({ length: 100 }, () => ["v"])),
+    [long]: 1,
+  });
+  log.info("small", { fields: Array.from({ length: 2000 }, () => ({ [long]: long })) });
+  for (const line of lines) expect(line.length).toBeLessThan(120_000);
+  expect(lines[0]).not.toContain("S3C");
+  expect(JSON.parse(lines[0] as string)).toMatchObject({
+    level: "info",
+    msg: expect.stringMatching(/^m+ .*…$/) as string,
+  });
+});
+
+test("what says itself how it is written is written so", () => {
+  const { log, lines } = record();
+  log.info("x", { at: new URL("https://u:S3CRET-x@h/path"), list: new Set([1]) });
+  expect(lines[0]).toContain("x at=https://***@h/path");
+});

@@ -1,5 +1,6 @@
+import { cleanFields, cleanMessage } from "./log-fields.ts";
 import { LOG_LEVELS, type Log, type LogFields, type LogLevel } from "./log.ts";
-import { escapeControls, HIDDEN, isSecretKey, redactText } from "./redact.ts";
+import { escapeControls } from "./redact.ts";
 
 export interface LoggerOptions {
   /** Lowest level that is written. Default `"info"`. */
@@ -16,10 +17,6 @@ export interface LoggerOptions {
   now?: () => number;
 }
 
-/** Deepest nesting, and most characters of one text, that a field keeps. */
-const MAX_DEPTH = 6;
-const MAX_TEXT = 8192;
-
 /**
  * A log that hides secrets (passwords in addresses, fields named like one) and lets no control character through.
  * Written by hand because every value is cleaned first, and what is left after that is one `JSON.stringify`.
@@ -30,8 +27,8 @@ export function createLogger(options: LoggerOptions): Log {
   const line = options.format === "json" ? jsonLine : textLine;
   const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(level) < lowest) return;
-    const clean = cleanFields({ ...options.fields, ...fields }, 0);
-    options.write(line(level, redactText(message), clean, options));
+    const clean = cleanFields({ ...options.fields, ...fields });
+    options.write(line(level, cleanMessage(message), clean, options));
   };
   return {
     level: lowestLevel,
@@ -68,38 +65,4 @@ function shown(value: unknown): string {
 
 function quoted(text: string): string {
   return escapeControls(JSON.stringify(text));
-}
-
-function cleanFields(fields: object, depth: number): LogFields {
-  const out: LogFields = {};
-  for (const [key, value] of Object.entries(fields)) {
-    if (value !== undefined) out[key] = isSecretKey(key) ? HIDDEN : cleanValue(value, depth + 1);
-  }
-  return out;
-}
-
-function cleanValue(value: unknown, depth: number): unknown {
-  switch (typeof value) {
-    case "string":
-      return redactText(value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value);
-    case "number":
-      return Number.isFinite(value) ? value : String(value);
-    case "boolean":
-      return value;
-    case "object":
-      break;
-    default:
-      return String(value);
-  }
-  if (value === null) return null;
-  if (value instanceof Error) return errorText(value);
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
-  if (depth > MAX_DEPTH) return "…";
-  if (Array.isArray(value)) return value.slice(0, 100).map((item) => cleanValue(item, depth + 1));
-  return cleanFields(value, depth);
-}
-
-function errorText(error: Error): string {
-  const { code } = error as { code?: unknown };
-  return redactText(`${typeof code === "string" ? `${code}: ` : ""}${error.message}`);
 }

@@ -47,6 +47,9 @@ test("a store that is closed behind is one that is away; passwords stay there", 
     retryable: true,
   });
   expect(travel(new Error("redis://u:S3CRET-x@h")).message).not.toContain("S3CRET");
+  const long = `redis://u:${"S3CRET-x".repeat(100_000)}@h`;
+  expect(travel(new FleetError("FLEET_STORE_FAILED", long)).message).toBe("redis://***…");
+  expect(travel(new Error(long)).message).toBe("the call failed: redis://***…");
 });
 
 test.each(["", "x", "{}", "1", "null", "[1]", "[null]", '["a"]', "[{}", '{"length":0}'])(

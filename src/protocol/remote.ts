@@ -11,7 +11,7 @@ import {
   messageOf,
   type PayloadIssue,
 } from "../errors.ts";
-import { redactText } from "../internal/redact.ts";
+import { redactStart } from "../internal/redact.ts";
 
 /** Where a master serves its store. */
 export const STORE_PATH = "/api/v1/store";
@@ -20,6 +20,8 @@ export const REMOTE_PROTOCOL = 1;
 /** The largest frame that is taken, in bytes: of requests, and of answers. */
 export const MAX_REQUEST_BYTES = 64 * 1024 * 1024;
 export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+/** Most characters of an error's message. */
+const MAX_MESSAGE = 8192;
 /** Most calls of one connection that are under way, and most watches. */
 export const MAX_REQUESTS = 20_000;
 
@@ -77,9 +79,12 @@ export interface WireError {
 /** An error as it travels: no cause, no stack, no password. */
 export function wireError(error: unknown): WireError {
   if (!isFleetError(error))
-    return { code: "FLEET_STORE_FAILED", message: `the call failed: ${redactText(messageOf(error))}` };
+    return {
+      code: "FLEET_STORE_FAILED",
+      message: `the call failed: ${redactStart(messageOf(error), MAX_MESSAGE)}`,
+    };
   const { code, retryable, outcome, issues } = error;
-  const message = redactText(error.message);
+  const message = redactStart(error.message, MAX_MESSAGE);
   // It is the store behind that was closed (its process is ending), not the handle of whoever called.
   if (code === "FLEET_CLOSED") return { code: "FLEET_STORE_UNAVAILABLE", message, retryable: true };
   return { code, message, retryable, ...(outcome === undefined ? {} : { outcome }), issues };

@@ -1,3 +1,4 @@
+import { describe } from "../../contracts/options.ts";
 import { RequestProblem } from "./request-problem.ts";
 
 /** A payload may be 64 levels deep, and stands a few below the top. */
@@ -23,9 +24,7 @@ export async function readBody(
     throw malformed(`the body is no JSON: ${(error as Error).message}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw malformed(
-      `the body must be a JSON object, got ${Array.isArray(value) ? "an array" : JSON.stringify(value)}`,
-    );
+    throw malformed(`the body must be a JSON object, got ${describe(value)}`);
   checkShape(value);
   return value;
 }

@@ -1,5 +1,5 @@
 import { type ErrorCode, type ErrorDetails, FleetError, isFleetError, messageOf } from "../../errors.ts";
-import { redactText } from "../../internal/redact.ts";
+import { redactStart } from "../../internal/redact.ts";
 import type { Problem } from "../../client/problem.ts";
 
 /** An error whose status its code alone does not tell. */
@@ -71,6 +71,8 @@ const TITLES: Readonly<Record<number, string>> = {
 
 /** Where waiting helps: seconds until the same request may be tried again. */
 const RETRY_AFTER_SECONDS = 1;
+/** Most characters that are said of an error: a message may hold what a caller has sent. */
+const MAX_DETAIL = 8192;
 
 /** What the caller is told of an error. Of one that is not Fleet's own nothing is said but that it happened: it may hold anything. */
 export function problemOf(error: unknown): { problem: Problem; headers: Record<string, string> } {
@@ -86,7 +88,7 @@ export function problemOf(error: unknown): { problem: Problem; headers: Record<s
   const waits = status === 503 || status === 429;
   return {
     problem: {
-      ...plain(status, error.code, redactText(messageOf(error))),
+      ...plain(status, error.code, redactStart(messageOf(error), MAX_DETAIL)),
       ...(error.retryable ? { retryable: true as const } : {}),
       ...(error.outcome === undefined ? {} : { outcome: error.outcome }),
       ...(error.issues === undefined ? {} : { errors: error.issues }),
