@@ -351,6 +351,25 @@ describe.each(placesFor("Redis"))("on $name", ({ at }) => {
     await events.close();
   });
 
+  test("a canary that its slot refuses is taken back by itself, and nothing is restarted", async () => {
+    const { fleet, store, worker } = await setUp({ slots: 2, config: { n: 1 } }, { "a.auto.ts": LIVE });
+    const before = await statuses(store);
+    // The published schema lets thirteen pass.
+    const set = await fleet("config", "set", "live", "n=13", "--canary", "1");
+    expect(set.stdout).toContain("Slot 0 is to try it");
+    await vi.waitFor(async () => {
+      expect((await store.registry.view()).desired["live"]?.canary).toBeNull();
+    }, WAIT);
+    const after = await followed(store, 2);
+    expect(after.map(runOf)).toEqual(before.map(runOf));
+    expect(said(worker.stdout())).toEqual({ 0: "1 all", 1: "1 all" });
+    const stopped = (await configHistory(store, "live")).find(({ by }) => by === "fleet");
+    expect(stopped?.note).toMatch(
+      /^canary stopped: 1 of the 1 slot on trial does not take its config; slot 0: .*bad luck/,
+    );
+    expect((await fleet("status")).stdout).toContain("thirteen brings bad luck");
+  });
+
   test("secrets by reference reach the code, and nothing else", async () => {
     const SECRET = "hunter2-from-the-environment";
     const FROM_FILE = "hunter3-from-a-file";

@@ -38,6 +38,55 @@ function crashesOf(health: SlotHealth | undefined, since: number): number {
   ).length;
 }
 
+/** What the report of a slot tells of its config. */
+export interface SlotOnTrial {
+  slot_id: number;
+  state: string;
+  /** Of the desired state whose config its code has, and of the one that was sent to its process last. */
+  generation: number | null;
+  sent_generation: number | null;
+  rejected: { generation: number; reason: string } | null;
+  /** Why it does not run. */
+  reason: string | null;
+}
+
+export interface CanaryRefusals {
+  /** Slots on trial, and which of them do not take its config, and why. */
+  slots: number;
+  refused: { slotId: number; reason: string }[];
+  /** How many of the others do not take theirs. */
+  otherSlots: number;
+  otherRefused: number;
+}
+
+export function canaryRefusals(desired: DesiredAutomation, slots: readonly SlotOnTrial[]): CanaryRefusals {
+  const onTrial = canarySlots(desired);
+  const began = desired.canary?.generation ?? Number.POSITIVE_INFINITY;
+  const refused: CanaryRefusals["refused"] = [];
+  let otherRefused = 0;
+  for (const slot of slots) {
+    if (slot.slot_id >= desired.slots) continue;
+    if (slot.slot_id >= onTrial) otherRefused += refusalOf(slot) === null ? 0 : 1;
+    else {
+      const reason = refusalOf(slot, began);
+      if (reason !== null) refused.push({ slotId: slot.slot_id, reason });
+    }
+  }
+  return { slots: onTrial, refused, otherSlots: desired.slots - onTrial, otherRefused };
+}
+
+/**
+ * Why it does not take its config, if that was sent with this generation or later: its code has refused it and goes on with an older
+ * one, or it is blocked, with nothing to go on with. Null where its code has taken it before and only newer code refuses it.
+ */
+function refusalOf(slot: SlotOnTrial, began?: number): string | null {
+  const { state, rejected, reason, generation, sent_generation: sent } = slot;
+  if (state === "blocked") return (sent ?? 0) < (began ?? 0) ? null : (reason ?? "it is blocked");
+  if (rejected === null) return null;
+  const another = began !== undefined && (rejected.generation < began || (generation ?? 0) >= began);
+  return another ? null : rejected.reason;
+}
+
 /** A canary that runs, in `fleet status --json`. */
 export interface CanaryLine {
   /** As it was asked for: a share of the slots, or a number; the other one is null. */
@@ -45,7 +94,7 @@ export interface CanaryLine {
   count: number | null;
   /** Slots `0` to `slots - 1` are on trial. */
   slots: number;
-  /** How many of them run with its config, and how many have refused it. */
+  /** How many of them run with its config, and how many have refused it: those go on with an older one, or are blocked. */
   running: number;
   refused: number;
   crashes: number;
@@ -65,14 +114,6 @@ export interface StoppedCanaryLine {
   reason: string;
 }
 
-/** What the report of a slot tells of its config. */
-interface SlotOnTrial {
-  slot_id: number;
-  state: string;
-  generation: number | null;
-  rejected: { generation: number } | null;
-}
-
 export function canaryLine(
   name: string,
   desired: DesiredAutomation | undefined,
@@ -89,7 +130,7 @@ export function canaryLine(
     slots: crashes.slots,
     running: onTrial.filter((slot) => slot.state === "running" && (slot.generation ?? 0) >= generation)
       .length,
-    refused: onTrial.filter(({ rejected }) => (rejected?.generation ?? 0) >= generation).length,
+    refused: canaryRefusals(desired, slots).refused.length,
     crashes: crashes.crashes,
     other_slots: crashes.otherSlots,
     other_crashes: crashes.otherCrashes,

@@ -5,7 +5,9 @@ import { type HealRecord, HEALTHY, type SlotHealth } from "../protocol/health.ts
 import type { DesiredAutomation } from "../protocol/spec.ts";
 import { openStore } from "../store/open.ts";
 import type { FleetView } from "../store/store.ts";
+import type { SlotStatus } from "../protocol/status.ts";
 import { canaryVerdict, CanaryGuard } from "./canary.ts";
+import { canaryLine, type SlotOnTrial } from "./canary-report.ts";
 import { setConfig } from "./config-changes.ts";
 import { scale } from "./desire.ts";
 import { automationLine } from "./status-report.ts";
@@ -39,9 +41,64 @@ const health = (...counts: number[]): Record<string, SlotHealth> =>
     ]),
   );
 const stops = (state: DesiredAutomation, by: Record<string, SlotHealth>) =>
-  canaryVerdict("a", state, by) !== null;
+  canaryVerdict("a", state, { health: by, slots: [] }) !== null;
+
+/** A slot that runs as it did before the canary began, or with what differs from that. */
+const slot = (slotId: number, over: Partial<SlotOnTrial> = {}): SlotOnTrial => ({
+  slot_id: slotId,
+  state: "running",
+  generation: 2,
+  sent_generation: 2,
+  rejected: null,
+  reason: null,
+  ...over,
+});
+const refuses = (generation: number, reason = "n: too big"): Partial<SlotOnTrial> => ({
+  sent_generation: generation,
+  rejected: { generation, reason },
+});
+const blocked = (sent: number): Partial<SlotOnTrial> => ({
+  state: "blocked",
+  generation: 0,
+  sent_generation: sent,
+  reason: "n: too big",
+});
+const verdict = (state: DesiredAutomation, ...slots: SlotOnTrial[]) =>
+  canaryVerdict("a", state, { health: {}, slots });
 
 describe("canaryVerdict", () => {
+  it("stops a canary that one of its slots refuses, or is blocked by", () => {
+    const others = [slot(2), slot(3)];
+    expect(verdict(desired(4, 2), slot(0), slot(1), ...others)).toBeNull();
+    expect(verdict(desired(4, 2), slot(0), slot(1, refuses(3)), ...others)).toBe(
+      "1 of the 2 slots on trial does not take its config; slot 1: n: too big",
+    );
+    expect(verdict(desired(4, 2), slot(0, blocked(3)), slot(1, refuses(4)), ...others)).toBe(
+      "2 of the 2 slots on trial do not take their config; slot 0: n: too big",
+    );
+    expect(verdict(desired(1, 1), slot(0, blocked(3)))).toBe(
+      "1 of the 1 slot on trial does not take its config; slot 0: n: too big",
+    );
+    const long = verdict(desired(1, 1), slot(0, refuses(3, "x".repeat(5000))));
+    expect(long?.length).toBeLessThan(500);
+  });
+
+  it("does not count what was refused before it began, or by newer code only, or as often by the others", () => {
+    expect(verdict(desired(2, 1), slot(0, refuses(2)), slot(1))).toBeNull();
+    expect(verdict(desired(2, 1), slot(0, blocked(2)), slot(1))).toBeNull();
+    expect(verdict(desired(2, 1), slot(0, { ...refuses(4), generation: 3 }), slot(1))).toBeNull();
+    expect(verdict(desired(2, 1), slot(0, refuses(3)), slot(1, refuses(2)))).toBeNull();
+    expect(verdict(desired(2, 1), slot(0, refuses(3)), slot(1, blocked(2)))).toBeNull();
+    expect(
+      verdict(desired(4, 2), slot(0, refuses(3)), slot(1, refuses(3)), slot(2, refuses(3)), slot(3)),
+    ).toBe(
+      "2 of the 2 slots on trial do not take their config, and 1 of the 2 others theirs; slot 0: n: too big",
+    );
+    // Of slots that are on their way out nothing counts.
+    expect(verdict(desired(2, 1), slot(0, refuses(3)), slot(1), slot(2, refuses(3)))).not.toBeNull();
+    expect(verdict({ ...desired(2, 1), canary: null }, slot(0, refuses(3)))).toBeNull();
+  });
+
   it("stops a canary of which slots crash at least twice, and more often than the others", () => {
     expect(stops(desired(4, 2), health(1, 0, 0, 0))).toBe(false);
     expect(stops(desired(4, 2), health(1, 1, 0, 0))).toBe(true);
@@ -49,7 +106,7 @@ describe("canaryVerdict", () => {
     expect(stops(desired(4, 1), health(2, 1, 1, 1))).toBe(true);
     expect(stops(desired(4, 1), health(2, 3, 2, 1))).toBe(false);
     expect(stops(desired(2, 2), health(1, 1))).toBe(true);
-    expect(canaryVerdict("a", desired(4, 1), health(2, 1))).toBe(
+    expect(canaryVerdict("a", desired(4, 1), { health: health(2, 1), slots: [] })).toBe(
       "2 crashes in the 1 slot on trial since it began, 1 in the 3 others",
     );
   });
@@ -115,7 +172,79 @@ test("the status shows how it fares", () => {
   expect(automationLine("a", plain)).toMatchObject({ canary: null, canary_stopped: null });
 });
 
+test("the status counts slots that are blocked by it among those that have refused it", () => {
+  const slots = [slot(0, blocked(3)), slot(1, refuses(3)), slot(2, blocked(3)), slot(3)];
+  expect(canaryLine("a", desired(4, 2), { health: {}, slots, now: SINCE })).toMatchObject({
+    running: 0,
+    refused: 2,
+  });
+});
+
 describe("CanaryGuard", () => {
+  it.each<[string, Partial<SlotStatus>]>([
+    ["refuses", { state: "running", generation: 2, rejected: { generation: 3, reason: "n: too big" } }],
+    ["is blocked by", { state: "blocked", generation: 0, reason: "n: too big" }],
+  ])("drops a canary that a slot %s", async (_, report) => {
+    const store = await openStore("sqlite::memory:");
+    const { registry } = store;
+    await registry.register({
+      worker: {
+        id: "w",
+        incarnation: "w-1",
+        host: "h",
+        pid: 1,
+        version: "1",
+        startedAt: 1,
+        capacity: 9,
+        labels: {},
+        automations: ["a"],
+        draining: false,
+      },
+      manifests: [],
+      ttlMs: 60_000,
+    });
+    await registry.putDesired({ name: "a", desired: desired(2, 1), expected: 0 });
+    const of = { automation: "a", slotId: 0 };
+    const holder = { workerId: "w", incarnation: "w-1", leaseMs: 60_000 };
+    const leases = await registry.claimSlots({ ...holder, slots: [of] });
+    const status: SlotStatus = {
+      ...of,
+      state: "running",
+      since: 0,
+      iterations: 0,
+      restarts: 0,
+      generation: 2,
+      sentGeneration: 3,
+      lastError: null,
+      lastCause: null,
+      lastProgressAt: null,
+      waiting: false,
+      reason: null,
+      pid: 1,
+      memoryMb: 1,
+      cpuPercent: 0,
+      loopLagMs: 0,
+    };
+    const beat = (slots: SlotStatus[]) => registry.beat({ ...holder, ttlMs: 60_000, leases, slots });
+    const look = async () => {
+      const guard = new CanaryGuard({ store, log: SILENT });
+      guard.see(await registry.view());
+      await guard.turn();
+      return automationLine("a", await registry.view());
+    };
+    await beat([status]);
+    expect((await look()).canary).not.toBeNull();
+    await beat([{ ...status, ...report }]);
+    expect(await look()).toMatchObject({
+      canary: null,
+      canary_stopped: {
+        generation: 4,
+        reason: "1 of the 1 slot on trial does not take its config; slot 0: n: too big",
+      },
+    });
+    await store.close();
+  });
+
   it("drops a canary that crashes, says so in history and by event, and writes over nobody", async () => {
     const store = await openStore("sqlite::memory:");
     const heard: string[] = [];

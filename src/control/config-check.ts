@@ -61,9 +61,12 @@ export async function checkConfig(
     ...(desired.overrides ?? []).map((one) => one.labels),
   ];
   const configs = new Map<string, unknown>();
+  const { canary } = desired;
+  // Also where no slot is on trial by now: some are once there are more.
+  const bases = [desired.config, ...(canary ? [canary.config] : [])];
   for (const some of labels)
-    for (const slot of desired.canary ? [{}, { slotId: 0 }] : [{}]) {
-      const config = effectiveConfig(desired, { labels: some, ...slot }) ?? null;
+    for (const base of bases) {
+      const config = effectiveConfig({ ...desired, config: base, canary: null }, { labels: some }) ?? null;
       configs.set(canonicalJson(config), config);
     }
   for (const config of configs.values()) refuseForbidden(name, config);

@@ -228,6 +228,22 @@ describe("canaries and rollbacks", () => {
     ]);
   });
 
+  it("are checked also where there is no slot to try them in yet", async () => {
+    const none = { ...(await desired()), slots: 0, generation: 2 };
+    await store.registry.putDesired({ name: "a", desired: none, expected: 1 });
+    for (const canary of [{ share: 0.5 }, { slots: 1 }])
+      await failing(patchConfig(store, "a", { patch: { n: "x" }, canary }, JO), "FLEET_CONFIG_INVALID");
+    await join(worker("w2"), manifest("v2", Newer));
+    // Also with what the overrides make of it.
+    await patchConfig(store, "a", { patch: { must: "be" }, labels: { gpu: "true" } }, JO);
+    const error = await failing(
+      patchConfig(store, "a", { patch: { must: 5 }, canary: { slots: 1 } }, JO),
+      "FLEET_CONFIG_INVALID",
+    );
+    expect(error.issues).toMatchObject([{ pointer: "/must" }]);
+    await patchConfig(store, "a", { patch: { must: "be" }, canary: { slots: 1 } }, JO);
+  });
+
   it("can always be dropped, whatever they lead back to", async () => {
     await patchConfig(store, "a", { patch: { n: 2 }, canary: { slots: 1 } }, JO);
     await join(worker("w1"), manifest("v9", z.object({ n: z.literal(2) })));
