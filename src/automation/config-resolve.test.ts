@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { cleanFields } from "../internal/log-fields.ts";
 import { parseConfig } from "./config-resolve.ts";
-import { hideSecrets } from "./config-secrets.ts";
+import { hideInEnd, hideSecrets, tellSecrets } from "./config-secrets.ts";
 import { traceOf } from "./trace.ts";
 
 const parse = (config: unknown, schema?: z.ZodType) =>
@@ -115,5 +115,24 @@ describe("what a process has read by reference", () => {
       circle: { list: ["env:LONG_SECRET"], n: 1 },
       "of env:LONG_SECRET": "env:LONG_SECRET",
     });
+  });
+
+  it("is hidden by others that are told, also where a text begins in the middle of it", async () => {
+    const told: [string, string][] = [];
+    tellSecrets((...secret) => void told.push(secret));
+    onTestFinished(() => tellSecrets(() => undefined));
+    vi.stubEnv("TOLD", "line one\nswordfish-18");
+    vi.stubEnv("FOR_CONFIG", "eu");
+    for (let i = 0; i < 2; i += 1) await parse(["env:TOLD", "env:FOR_CONFIG"]);
+    expect(told).toEqual([["line one\nswordfish-18", "env:TOLD"]]);
+    const secrets = new Map(told);
+    expect(hideInEnd("one\nswordfish-18 and line one\nswordfish-18!", secrets)).toBe(
+      "env:TOLD and env:TOLD!",
+    );
+    expect(hideInEnd('one\\nswordfish-18", "line one\\nswordfish-18"', secrets)).toBe(
+      'env:TOLD", "env:TOLD"',
+    );
+    expect(hideInEnd("sh-18 is too little to tell", secrets)).toBe("sh-18 is too little to tell");
+    expect(hideInEnd("", secrets)).toBe("");
   });
 });

@@ -84,6 +84,16 @@ export type FromHost =
   | ({ type: "verdicts" } & VerdictAnswer)
   | { type: "log"; level: LogLevel; message: string; fields: LogFields };
 
+/**
+ * What a child process has read by a reference in a config. It goes to whoever keeps the end of the child's standard error, stays in
+ * memory there, and goes no further.
+ */
+export interface SecretMessage {
+  type: "secret";
+  value: string;
+  reference: string;
+}
+
 /** What a host says of the leases on items and locks that it holds. */
 export type LeaseMessage =
   /** It may hold some of this pool or lock from now on. Said before the first is asked for. */

@@ -85,4 +85,30 @@ describe("blame", () => {
     expect(who({ tasks: null }, [])).toEqual({ cause: "killed", guilty: [2], tasksBear: false });
     expect(who({ tasks: null }, [], { lastSlot: 9 })).toMatchObject({ guilty: [], tasksBear: false });
   });
+
+  it("records the end of standard error, without passwords of addresses", () => {
+    const errorOf = (stderr: string) =>
+      blame(
+        {
+          key: "q@1",
+          automation: "q",
+          tasks: null,
+          holder: "i.1",
+          orderly: false,
+          lastWords: undefined,
+          killedFor: undefined,
+          exit: { code: 1, signal: null, stderr, flight: flight([]) },
+        },
+        [],
+        [],
+      ).error;
+    expect(errorOf("Error: refused by postgres://app:S3CRET-x@db\n")).toBe(
+      "the process ended (exit code 1); the end of its standard error:\nError: refused by postgres://***@db",
+    );
+    // What is kept may begin anywhere.
+    const long = errorOf(`postgres://app:${"S3CRET-x".repeat(400)}@db is away ${"w ".repeat(600)}end`);
+    expect(long).not.toContain("S3C");
+    expect(long).toMatch(/db is away w .* w end$/);
+    expect(long.length).toBeLessThan(1600);
+  });
 });

@@ -8,6 +8,7 @@
  *
  * Slots of continuous automations have no limits but their own. There the one that said last that it gets on is taken for the cause.
  */
+import { redactEnd } from "../internal/redact.ts";
 import type { HealCause } from "../protocol/health.ts";
 import type { SlotRef } from "../protocol/spec.ts";
 import { endingOf, type HostEnd } from "./hosts.ts";
@@ -21,6 +22,8 @@ export interface Blame {
   tasksBear: boolean;
 }
 
+/** Most characters of a process's standard error that its end is recorded with. */
+const MAX_STDERR = 1500;
 const OUT_OF_MEMORY = /heap out of memory|Allocation failed - JavaScript heap|ERR_WORKER_OUT_OF_MEMORY/;
 
 /** `accused`: slots because of which the supervisor itself killed the host. */
@@ -87,6 +90,6 @@ function causeOf({ exit, killedFor, lastWords }: HostEnd): Pick<Blame, "cause" |
 }
 
 function tail(text: string, stderr: string): string {
-  const end = stderr.trim().slice(-1500);
+  const end = redactEnd(stderr.trim(), MAX_STDERR);
   return end === "" ? text : `${text}; the end of its standard error:\n${end}`;
 }

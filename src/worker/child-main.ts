@@ -1,11 +1,12 @@
 // Entry of a child process: runs slots of one automation. The supervisor speaks to it over IPC.
 import { pathToFileURL } from "node:url";
+import { tellSecrets } from "../automation/config-secrets.ts";
 import { currentSlot } from "../automation/current-slot.ts";
 import { SlotHost } from "../automation/slot-host.ts";
 import { isStoreLost } from "../automation/store-lost.ts";
 import { traceOf } from "../automation/trace.ts";
 import { LOG_LEVELS } from "../internal/log.ts";
-import type { FromHost, HostInit, ToHost } from "../protocol/host.ts";
+import type { FromHost, HostInit, SecretMessage, ToHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { findAutomation } from "./find-automation.ts";
 import { flightMarks, markedLease, markExit, markedKept } from "./flight-mark.ts";
@@ -27,6 +28,11 @@ const sayAndExit = (message: FromHost, code: number) => {
   if (process.connected) process.send?.(message, undefined, {}, () => process.exit(code));
   else process.exit(code);
 };
+
+tellSecrets((value, reference) => {
+  const message: SecretMessage = { type: "secret", value, reference };
+  if (process.connected) process.send?.(message, undefined, {}, () => undefined);
+});
 
 // The supervisor decides when a child ends; without it, there is nothing left to run for.
 process.on("disconnect", () => process.exit(ORPHANED));

@@ -1,10 +1,11 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { hideInEnd } from "../automation/config-secrets.ts";
 import { messageOf } from "../errors.ts";
 import { ownProgram } from "../internal/own-files.ts";
 import { OWN_SECRETS } from "../internal/own-secrets.ts";
-import type { FromHost, HostInit } from "../protocol/host.ts";
+import type { FromHost, HostInit, SecretMessage } from "../protocol/host.ts";
 import type { ProgramAutomation } from "../protocol/program.ts";
 import { FlightMark, NOTHING } from "./flight-mark.ts";
 import { MARK, markOf, reap, startReaper } from "./reap.ts";
@@ -63,6 +64,7 @@ export function processRuntime(
         stdio: ["ignore", "inherit", "pipe", "ipc", flight.fd],
         serialization: "json",
       });
+      const secrets = new Map<string, string>();
       const stderr = passThrough(child);
       const closed = new Promise((resolve) => child.once("close", resolve));
       let over = false;
@@ -76,11 +78,15 @@ export function processRuntime(
           .catch(() => undefined)
           // What it wrote last may still be on its way; whoever else held the other end is gone.
           .then(() => Promise.race([closed, delay(LAST_WORDS_MS)]))
-          .then(() => exited({ code, signal, flight: last, stderr: stderr() }));
+          .then(() => exited({ code, signal, flight: last, stderr: hideInEnd(stderr(), secrets) }));
         reaping.add(done);
         void done.finally(() => reaping.delete(done));
       };
-      child.on("message", (message) => hear(message as FromHost));
+      child.on("message", (said) => {
+        const message = said as FromHost | SecretMessage;
+        if (message.type === "secret") secrets.set(message.value, message.reference);
+        else hear(message);
+      });
       child.once("exit", end);
       child.once("error", () => end(1, null));
       const send = (message: object) => {
