@@ -116,9 +116,9 @@ export interface StreamStore {
 
   /**
    * Up to `n` entries, oldest first, without removing them; with `after` only those behind that cursor. A cursor that is none of this
-   * back end's is refused with `FLEET_OPTION_INVALID`.
+   * back end's is refused with `FLEET_OPTION_INVALID`. With `newest` the last ones of all, in the same order.
    */
-  peek(args: { stream: string; n: number; after?: string }): Promise<StoredEntry[]>;
+  peek(args: { stream: string; n: number; after?: string; newest?: boolean }): Promise<StoredEntry[]>;
 
   length(args: { stream: string }): Promise<number>;
 
@@ -193,11 +193,13 @@ export interface EventStore {
   publish(event: NewEvent): Promise<{ seq: number; ts: number }>;
   /** Several in one step, in this order: all of them go out or none. Answered for each. Never re-sent by itself either. */
   publishMany(args: { events: readonly NewEvent[] }): Promise<{ seq: number; ts: number }[]>;
-  /** Forgets the numbers of topics with this prefix ("" for all) that nobody has published to for so long. */
+  /** Forgets the numbers of topics with this prefix ("" for all) that nobody has published to for so long; of many, in several steps. */
   sweep(args: { prefix: string; silentMs: number }): Promise<{ forgotten: number }>;
   /**
    * `pattern` is a topic, or has `*` for any run of characters. Cuts are healed by the store; events of the time in between
-   * are missed. `baselines` resolves, after `ready`, to the last `seq` of every matching topic at the time of `ready`.
+   * are missed. `baselines` resolves, after `ready`, to the last `seq` of every matching topic as of `ready`: whatever is published once
+   * it has resolved is delivered or shows as a gap. It costs one number for a topic, and steps between other calls for a pattern, however
+   * many topics there are.
    */
   subscribe(
     args: { pattern: string },
@@ -209,7 +211,8 @@ export interface EventStore {
 
 /**
  * Who lives, what is wanted, who runs what. `revision` grows with every change of workers, manifests, desired state or
- * assignments, so that a watcher reads the whole view only when something changed.
+ * assignments, by one, so that a watcher reads the whole view only when something changed. It begins at the store's milliseconds, also
+ * after a loss of all data: then it is past the time of whatever was read before, which it never is else.
  *
  * A slot lease is exclusive: between two claims of one slot the first has expired or was released. Its token is the store's
  * microseconds at the claim and greater than every token given out before (also over a loss of all data).
@@ -244,7 +247,10 @@ export interface Registry {
     slots?: readonly SlotStatus[];
   }): Promise<BeatResult>;
 
-  /** Leaves: the record goes offline at once, its leases are released. Unknown incarnations are ignored. */
+  /**
+   * Leaves: the record goes offline at once, as of when it was last seen, which tells it from one whose time ran out; its leases are released.
+   * Unknown incarnations are ignored; to a late beat of this one the answer is `"unknown"`.
+   */
   deregister(args: { workerId: string; incarnation: string }): Promise<void>;
 
   /** Removes records of workers offline for longer than `offlineMs`, and what was asked of them, except to be cordoned. */

@@ -136,6 +136,28 @@ export function eventConformance(harness: StoreHarness): void {
       await Promise.all([inbox.close(), late.close()]);
     });
 
+    siteCase(
+      harness,
+      "of topics, as many as there are are forgotten, with a prefix and without",
+      async ({ open }) => {
+        const clock = new HandClock();
+        const store = await open(clock.options);
+        const many = (prefix: string) =>
+          range(0, 2500).map((n) => ({ topic: `${prefix}${n}`, source: "s", payload: "0" }));
+        for (const prefix of ["probe.", "order."]) await store.events.publishMany({ events: many(prefix) });
+        clock.advance(1000);
+        await publish(store, "probe.0");
+        await publish(store, "order.0");
+        const sweep = (prefix: string) => store.events.sweep({ prefix, silentMs: 1000 });
+        expect(await sweep("probe.")).toEqual({ forgotten: 2499 });
+        expect(await sweep("")).toEqual({ forgotten: 2499 });
+        expect(await sweep("")).toEqual({ forgotten: 0 });
+        const left = await subscribe(store, "*");
+        expect(Object.fromEntries(await left.baselines)).toEqual({ "probe.0": 2, "order.0": 2 });
+        await left.close();
+      },
+    );
+
     siteCase(harness, "seq counts 1, 2, 3 for each topic", async ({ open }) => {
       const [a, b] = await Promise.all([open(), open()]);
       expect((await publish(a, "t")).seq).toBe(1);
@@ -269,6 +291,61 @@ export function eventConformance(harness: StoreHarness): void {
       expect(pattern.seqs("t.a")).toEqual([4]);
       await Promise.all([pattern.close(), exact.close(), none.close()]);
     });
+
+    siteCase(
+      harness,
+      "of thousands of topics each has its baseline, while others are published to",
+      async ({ open }) => {
+        const [a, b] = await Promise.all([open(), open()]);
+        const many = async (prefix: string) => {
+          const events = range(0, 3500).map((n) => ({ topic: `${prefix}${n}`, source: "s", payload: "0" }));
+          await a.events.publishMany({ events });
+        };
+        for (const prefix of ["order.", "order.", "other."]) await many(prefix);
+        const work = { busy: true };
+        const publishing = (async () => {
+          const sent = new Map<string, number>();
+          // Known ones from both ends, and ones that nobody has heard of.
+          for (let n = 0; work.busy; n++) {
+            const topics = [`order.${n % 3500}`, `order.${3499 - (n % 3500)}`, `order.new${n}`];
+            for (const topic of topics) sent.set(topic, (await publish(a, topic)).seq);
+          }
+          return sent;
+        })();
+        const exact = await subscribe(b, "order.7");
+        expect([...(await exact.baselines).keys()]).toEqual(["order.7"]);
+        const inboxes: { inbox: Inbox; baselines: ReadonlyMap<string, number> }[] = [];
+        for (const pattern of ["order.*", "*", "*.3*"]) {
+          const inbox = await subscribe(b, pattern);
+          inboxes.push({ inbox, baselines: await inbox.baselines });
+        }
+        work.busy = false;
+        const sent = await publishing;
+        const { seq } = await publish(a, "order.3");
+        sent.set("order.3", seq);
+        for (const { inbox, baselines } of inboxes) {
+          await until("the last event", () => inbox.seqs("order.3").includes(seq));
+          const last = new Map(baselines);
+          const odd: string[] = [];
+          // Nothing between a baseline and what came first, or among what came: so nothing counts as missed that was not.
+          for (const event of inbox.events) {
+            const before = last.get(event.topic) ?? 0;
+            if (event.seq > before + 1) odd.push(`${event.topic}: ${event.seq} after ${before}`);
+            last.set(event.topic, Math.max(before, event.seq));
+          }
+          for (const [topic, at] of last) {
+            const end = sent.get(topic) ?? (topic.startsWith("order.") ? 2 : 1);
+            if (at !== end) odd.push(`${topic}: ${at} of ${end}`);
+          }
+          expect(odd).toEqual([]);
+        }
+        const [orders, all, threes] = inboxes.map(({ baselines }) => [...baselines.keys()]);
+        expect(orders?.filter((topic) => !topic.includes("new"))).toHaveLength(3500);
+        expect(all?.filter((topic) => !topic.includes("new"))).toHaveLength(7000);
+        expect(new Set(threes?.map((topic) => topic.slice(0, 7)))).toEqual(new Set(["order.3", "other.3"]));
+        await Promise.all([exact.close(), ...inboxes.map(({ inbox }) => inbox.close())]);
+      },
+    );
 
     siteCase(harness, "no event is lost between the baselines and the stream of events", async ({ open }) => {
       const [a, b] = await Promise.all([open(), open()]);

@@ -1,14 +1,32 @@
 import { decodeEvent, matchesTopic } from "../../protocol/event.ts";
 import type { EventStore, NewEvent } from "../store.ts";
 import type { Keys } from "./keys.ts";
-import type { RedisParts } from "./parts.ts";
+import { pairs, type RedisParts } from "./parts.ts";
+
+/** How many topics one call reads or forgets, about: the server does nothing else meanwhile. */
+const STEP = 1000;
 
 export function redisEvents({ link, keys, run, identity, subscriber }: RedisParts): EventStore {
+  /** How often a lost connection has come back: maybe to another server, to which the place in a walk means nothing. */
+  let restored = 0;
+  link.onRestored(() => (restored += 1));
+
+  /** There may be very many topics, and a number is asked for wherever somebody subscribes: so one alone, or in steps. */
   async function lastSeqs(pattern: string): Promise<Map<string, number>> {
-    const key = keys.eventSeqs;
-    const seqs = (await link.call(["HGETALL", key], { repeatable: true, key })) as Record<string, string>;
-    const matching = Object.entries(seqs).filter(([topic]) => matchesTopic(pattern, topic));
-    return new Map(matching.map(([topic, seq]) => [topic, Number(seq)]));
+    const options = { repeatable: true, key: keys.eventSeqs };
+    if (!pattern.includes("*")) {
+      const seq = (await link.call(["HGET", keys.eventSeqs, pattern], options)) as string | null;
+      return new Map(seq === null ? [] : [[pattern, Number(seq)]]);
+    }
+    const seqs = new Map<string, number>();
+    for (let cursor = "0"; ;) {
+      const before = restored;
+      const command = ["HSCAN", keys.eventSeqs, cursor, "MATCH", pattern, "COUNT", String(STEP)];
+      const [next, found] = (await link.call(command, options)) as [string, string[]];
+      for (const [topic, seq] of pairs(found)) if (matchesTopic(pattern, topic)) seqs.set(topic, Number(seq));
+      cursor = before === restored ? next : "0";
+      if (next === "0" && before === restored) return seqs;
+    }
   }
 
   async function publishMany(events: readonly NewEvent[]): Promise<{ seq: number; ts: number }[]> {
@@ -35,11 +53,16 @@ export function redisEvents({ link, keys, run, identity, subscriber }: RedisPart
     publishMany: ({ events }) => publishMany(events),
 
     async sweep({ prefix, silentMs }) {
-      const forgotten = await run<number>("event-sweep", {
-        keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
-        args: { prefix, silentMs: String(silentMs) },
-        repeatable: true,
-      });
+      let [forgotten, cursor] = [0, "0"];
+      do {
+        const [some, next] = await run<[number, string]>("event-sweep", {
+          keys: { seqs: keys.eventSeqs, times: keys.eventTimes },
+          args: { prefix, silentMs: String(silentMs), n: String(STEP), cursor },
+          repeatable: true,
+        });
+        forgotten += some;
+        cursor = next;
+      } while (cursor !== "0");
       return { forgotten };
     },
 

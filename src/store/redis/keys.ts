@@ -152,7 +152,7 @@ export interface Keys {
   /** ZSET of an automation's changes of config, `<at>|<JSON>` by generation; one of the registry's keys. */
   configs(automation: string): string;
   edges: EdgeKeys;
-  /** HASH topic -> last seq; one for all topics, so that baselines are read at once. */
+  /** HASH topic -> last seq; one for all topics, so that those that match a pattern are found. */
   eventSeqs: string;
   /** ZSET: member = topic, score = store time of its last event. */
   eventTimes: string;

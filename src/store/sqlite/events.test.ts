@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { BusEvent } from "../../protocol/event.ts";
 import type { Store } from "../store.ts";
+import { openMemory } from "./database.ts";
 import { type Connection, loadDriver } from "./driver.ts";
+import { createEvents } from "./events.ts";
+import { createNotifier } from "./notify.ts";
 import { openSqliteStore } from "./store.ts";
+import { createWriter } from "./writer.ts";
 
 let folder: string;
 let store: Store;
@@ -66,4 +70,73 @@ test("a subscriber that throws, or a payload that is no JSON, harms no other", a
   await publish({ a: 1 });
   await vi.waitFor(() => expect(got).toMatchObject([{ seq: 2, payload: { a: 1 } }]));
   await Promise.all([bad.close(), good.close()]);
+});
+
+const topics = (count: number) => Array.from({ length: count }, (_, i) => `t${i}`);
+const publishTo = (names: readonly string[]) =>
+  store.events.publishMany({
+    events: names.map((topic) => ({ topic, source: "s", payload: "0" })),
+  });
+
+test("what is published while many baselines are read is behind them", async () => {
+  const names = topics(2500).toSorted();
+  await publishTo(names);
+  const watch = store.events.subscribe({ pattern: "t*" }, () => undefined);
+  await watch.ready;
+  const last = names.at(-1) as string;
+  expect(await publishTo([last, "t-new"])).toMatchObject([{ seq: 2 }, { seq: 1 }]);
+  const baselines = await watch.baselines;
+  expect([baselines.get(last), baselines.get("t-new") ?? 0]).toEqual([1, 0]);
+  expect(baselines.size).toBeGreaterThanOrEqual(2500);
+  await watch.close();
+});
+
+test("topics are forgotten in steps, between which others' calls come in", async () => {
+  await publishTo(topics(4500));
+  now += 1000;
+  const sweep = store.events.sweep({ prefix: "", silentMs: 1000 });
+  await store.now();
+  const [left] = raw.prepare("SELECT count(*) FROM topics").get<[number]>() as [number];
+  expect(left).toBeGreaterThan(0);
+  expect(await sweep).toEqual({ forgotten: 4500 });
+});
+
+test("no statement walks through all topics", async () => {
+  const inner = await openMemory();
+  const ran = new Set<string>();
+  const db = {
+    ...inner,
+    sql: (text: string) => {
+      ran.add(text);
+      return inner.sql(text);
+    },
+  };
+  const writer = createWriter(db, { deadlineMs: 10_000 });
+  const notifier = createNotifier(db, () => {});
+  const events = createEvents({ db, ns: "", fleetId: "f", clock: () => now, writer, notifier });
+  const names = topics(1500);
+  await events.publishMany({ events: names.map((topic) => ({ topic, source: "s", payload: "0" })) });
+  for (const pattern of ["t", "t*", "*"]) {
+    const watch = events.subscribe({ pattern }, () => undefined);
+    await watch.baselines;
+    await watch.close();
+  }
+  now += 1000;
+  for (const prefix of ["t1", ""]) await events.sweep({ prefix, silentMs: 1000 });
+  const plans = [...ran]
+    .filter((sql) => /\b(FROM|INTO) topics\b/.test(sql) && !sql.startsWith("INSERT"))
+    .map((sql) => {
+      const steps = inner.sql(`EXPLAIN QUERY PLAN ${sql}`).all<[number, number, number, string]>();
+      return { sql, plan: steps.map(([, , , step]) => step).join("; ") };
+    });
+  expect(plans).toHaveLength(6);
+  expect(plans.filter(({ plan }) => /SCAN|TEMP B-TREE/.test(plan))).toEqual([]);
+  for (const { sql, plan } of plans.filter((one) => one.sql.includes("at <= ?")))
+    expect([sql, plan]).toEqual([
+      sql,
+      expect.stringMatching(/topics_at \(ns=\? AND at<\?\)|\(ns=\? AND topic>\? AND topic<\?\)/),
+    ]);
+  await writer.close();
+  notifier.close();
+  inner.close();
 });

@@ -12,14 +12,20 @@ const RING_LENGTH = 10_000;
 const RING_CHARS = 32 * 1024 * 1024;
 /** How long it keeps them at most. */
 const RING_MS = 60_000;
-/** How many are read at once. */
+/** How many events are read at once, and how many topics are read or forgotten. */
 const PAGE = 1000;
 
 const LAST_SEQ = "SELECT seq FROM topics WHERE ns = ? AND topic = ?";
 const PUT_SEQ = "INSERT OR REPLACE INTO topics (ns, topic, seq, at) VALUES (?, ?, ?, ?)";
-const SILENT = "SELECT 1 FROM topics WHERE ns = ? AND at <= ? AND substr(topic, 1, ?) = ? LIMIT 1";
-const FORGET = "DELETE FROM topics WHERE ns = ? AND at <= ? AND substr(topic, 1, ?) = ?";
-const TOPICS = "SELECT topic, seq FROM topics WHERE ns = ?";
+/** By the time of their last event, or by a prefix of their names: so none is looked at that is not silent, or named otherwise. */
+const SILENT = "FROM topics WHERE ns = ? AND at <= ? LIMIT";
+const SILENT_WITHIN = "FROM topics WHERE ns = ? AND +at <= ? AND topic >= ? AND topic < ? LIMIT";
+const anyOf = (silent: string) => `SELECT 1 ${silent} 1`;
+const forgetOf = (silent: string) =>
+  `DELETE FROM topics WHERE (ns, topic) IN (SELECT ns, topic ${silent} ${PAGE})`;
+const TOPICS = `SELECT topic, seq FROM topics WHERE ns = ? AND topic >= ? AND topic < ? ORDER BY topic
+  LIMIT ${PAGE}`;
+const FIRST_SEQS = "SELECT topic, min(seq) FROM events WHERE id > ? AND ns = ? GROUP BY topic";
 const PUBLISH =
   "INSERT INTO events (ns, topic, seq, ts, source, payload, total) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'events'";
@@ -29,6 +35,10 @@ const FIRST_TO_KEEP = "SELECT id FROM events WHERE ts > ? AND total > ? ORDER BY
 const NEWER =
   "SELECT id, topic, seq, ts, source, payload FROM events WHERE id > ? AND ns = ? ORDER BY id LIMIT ?";
 
+/** Behind all text: topics are ASCII. */
+const LAST_CHARACTER = "\u{10ffff}";
+
+type TopicColumns = readonly [topic: string, seq: number];
 type EventColumns = readonly [number, string, number, number, string, string];
 
 interface Subscriber {
@@ -125,18 +135,19 @@ export function createEvents(parts: {
     const release = notifier.hold();
     const subscriber: Subscriber = { pattern, after: 0, onEvent };
     let open = true;
-    const baselines = writer.read<ReadonlyMap<string, number>>(() => {
+    const begun = writer.read(() => {
       participant.flush();
-      const topics = db.sql(TOPICS).all<[string, number]>(ns);
       if (open) {
         subscriber.after = lastId();
         if (subscribers.size === 0) cursor = subscriber.after;
         subscribers.add(subscriber);
       }
-      return new Map(topics.filter(([topic]) => matchesTopic(pattern, topic)));
+      return { page: pageOf(pattern, prefixOf(pattern)), id: lastId() };
     });
-    const ready = baselines.then(() => undefined);
+    const baselines = begun.then(({ page, id }) => baselinesOf(pattern, page, id, () => open));
+    const ready = begun.then(() => undefined);
     ready.catch(release);
+    baselines.catch(() => undefined);
     const close = () => {
       open = false;
       subscribers.delete(subscriber);
@@ -144,6 +155,48 @@ export function createEvents(parts: {
       return Promise.resolve();
     };
     return { ready, baselines, close } satisfies Watch & { baselines: unknown };
+  }
+
+  /**
+   * The last numbers of all topics that match, as of the first page. There may be very many, so they are read in steps, and others' calls
+   * come in between: what was published meanwhile is known by the first event of it that is in the ring.
+   */
+  async function baselinesOf(
+    pattern: string,
+    first: readonly TopicColumns[],
+    since: number,
+    isOpen: () => boolean,
+  ): Promise<ReadonlyMap<string, number>> {
+    const seqs = new Map<string, number>();
+    const before = new Map<string, number>();
+    let [page, id] = [first, since];
+    for (;;) {
+      for (const [topic, seq] of page) if (matchesTopic(pattern, topic)) seqs.set(topic, seq);
+      const last = page.at(-1)?.[0];
+      if (page.length < PAGE || last === undefined || !isOpen()) break;
+      const from = id;
+      const step = await writer.read(() => {
+        participant.flush();
+        return {
+          page: pageOf(pattern, last),
+          published: db.sql(FIRST_SEQS).all<TopicColumns>(from, ns),
+          id: lastId(),
+        };
+      });
+      ({ page, id } = step);
+      for (const [topic, seq] of step.published) if (!before.has(topic)) before.set(topic, seq - 1);
+    }
+    for (const [topic, seq] of before) if (seqs.has(topic)) seqs.set(topic, seq);
+    return seqs;
+  }
+
+  /** From this topic on, it too. */
+  function pageOf(pattern: string, from: string): TopicColumns[] {
+    if (!pattern.includes("*")) {
+      const seq = db.sql(LAST_SEQ).get<[number]>(ns, pattern)?.[0];
+      return seq === undefined ? [] : [[pattern, seq]];
+    }
+    return db.sql(TOPICS).all<TopicColumns>(ns, from, prefixOf(pattern) + LAST_CHARACTER);
   }
 
   /** Within a transaction. */
@@ -165,16 +218,25 @@ export function createEvents(parts: {
         : writer.write(() => events.map(insert), {
             bytes: events.reduce((sum, { payload }) => sum + payload.length, 0),
           }),
-    sweep({ prefix, silentMs }) {
-      const which = () => [ns, clock() - silentMs, prefix.length, prefix] as const;
-      return writer.write(
+    async sweep({ prefix, silentMs }) {
+      const silent = prefix === "" ? SILENT : SILENT_WITHIN;
+      const names = prefix === "" ? [] : [prefix, prefix + LAST_CHARACTER];
+      const which = () => [ns, clock() - silentMs, ...names] as const;
+      for (let forgotten = 0; ;) {
         // A topic that this very transaction publishes to comes back with it, and its number with it.
-        () => ({ forgotten: db.sql(FORGET).run(...which()).changes }),
-        {
-          shortcut: () => (db.sql(SILENT).get(...which()) === undefined ? { forgotten: 0 } : undefined),
-        },
-      );
+        const step = await writer.write(() => db.sql(forgetOf(silent)).run(...which()).changes, {
+          weight: PAGE,
+          shortcut: () => (db.sql(anyOf(silent)).get(...which()) === undefined ? 0 : undefined),
+        });
+        forgotten += step;
+        if (step < PAGE) return { forgotten };
+      }
     },
     subscribe: ({ pattern }, onEvent) => subscribe(pattern, onEvent),
   };
+}
+
+/** What all topics that match a pattern begin with. */
+function prefixOf(pattern: string): string {
+  return pattern.split("*", 1)[0] as string;
 }

@@ -19,6 +19,7 @@ const MIGRATIONS = [
   "009-configs.sql",
   "010-leader-rank.sql",
   "011-task-prints.sql",
+  "012-steps.sql",
 ].map((file) => ownFile(`store/sqlite/migrations/${file}`));
 
 /** The schema version that this code reads and writes. */
