@@ -256,6 +256,48 @@ describe.each(PLACES)("on $name", (place) => {
       expect(await count(store)).toBe(2);
     });
 
+    it("submits again what was a duplicate and left no task, beside what is there", async () => {
+      const { store, rest } = await setUp();
+      const borne = await rest.call("POST", TASKS, { payload: { url }, dedupe_key: "d" });
+      const [bearer] = borne.json["ids"] as string[];
+      const body = { tasks: [{ payload: { url }, dedupe_key: "d" }, { payload: { url, depth: 2 } }] };
+      const first = await rest.call("POST", TASKS, body, keyed("k"));
+      const mine = idOfRepeat("scraper", "k", 1);
+      expect(first.json["tasks"]).toEqual([
+        { id: bearer, outcome: "ignored" },
+        { id: mine, outcome: "submitted" },
+      ]);
+      // As if that answer had been lost.
+      const again = await rest.call("POST", TASKS, body, keyed("k"));
+      expect(again).toMatchObject({ status: 201, json: { ids: [bearer, mine] } });
+      expect(again.json["tasks"]).toEqual([
+        { id: bearer, outcome: "ignored" },
+        { id: mine, outcome: "repeated" },
+      ]);
+      expect(await count(store)).toBe(2);
+      // Another body is one still, also in the part that has left no task: without a dedupe_key it must be there.
+      for (const [a, b] of [
+        [{ payload: { url }, dedupe_key: "d" }, { payload: { url, depth: 3 } }],
+        [{ payload: { url } }, { payload: { url, depth: 2 } }],
+        [{ payload: { url }, dedupe_key: "d" }],
+      ])
+        expect(
+          await rest.call("POST", TASKS, { tasks: b === undefined ? [a] : [a, b] }, keyed("k")),
+        ).toMatchObject({ status: 409, json: { code: "FLEET_CONFLICT" } });
+      expect(await count(store)).toBe(2);
+      // Where nobody bears the key any more, it becomes a task: under the id that it would have had.
+      await rest.call("POST", `${TASKS}/${bearer}/cancel`);
+      const later = await rest.call("POST", TASKS, body, keyed("k"));
+      expect(later.json["tasks"]).toEqual([
+        { id: idOfRepeat("scraper", "k", 0), outcome: "submitted" },
+        { id: mine, outcome: "repeated" },
+      ]);
+      expect((await rest.call("POST", TASKS, body, keyed("k"))).json["tasks"]).toEqual([
+        { id: idOfRepeat("scraper", "k", 0), outcome: "repeated" },
+        { id: mine, outcome: "repeated" },
+      ]);
+    });
+
     it("lets of many that come together one be the first", async () => {
       const { store, another, rest } = await setUp();
       const other = restOn(await another());

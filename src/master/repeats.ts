@@ -29,26 +29,34 @@ export function printOf({ payload, options }: Repeated): string {
 }
 
 /**
- * The ids of the tasks that were submitted with this key, where they were and are kept; undefined where none is there. Throws `FLEET_CONFLICT`
- * where they are not those of `tasks`: other payloads, options or another number of them.
+ * Which of `tasks`, by their places, were submitted with this key and are kept. One that is missing beside others bears a `dedupeKey`: as a
+ * duplicate it may have left no task of its own, and is to be submitted again. Throws `FLEET_CONFLICT` where those that are there are not
+ * those of `tasks` (other payloads, options or another number of them), or another one is missing, which was there once.
  */
 export async function findRepeat(
   store: Store,
   { queue, key, tasks }: { queue: string; key: string; tasks: readonly Repeated[] },
-): Promise<string[] | undefined> {
+): Promise<ReadonlySet<number>> {
   // One more than there are: the first submission may have had more.
   const ids = Array.from({ length: tasks.length + 1 }, (_, at) => idOfRepeat(queue, key, at));
   const records = await Promise.all(ids.map((id) => store.queues.get({ queue, id })));
-  if (records.every((record) => record === undefined)) return undefined;
-  const same = tasks.every((task, at) => records[at]?.print === printOf(task));
-  if (!same || records[tasks.length] !== undefined) throw otherBody();
-  return ids.slice(0, tasks.length);
+  const there = new Set(records.flatMap((record, at) => (record === undefined ? [] : [at])));
+  if (there.size === 0) return there;
+  const same = tasks.every((task, at) => {
+    const record = records[at];
+    return record === undefined ? task.options.dedupeKey !== undefined : record.print === printOf(task);
+  });
+  if (!same || there.has(tasks.length)) throw otherBody();
+  return there;
 }
 
-export function otherBody(): FleetError {
+/** `submitted`: tasks of this body that were new all the same, where that has come to light only after them. */
+export function otherBody(submitted: readonly string[] = []): FleetError {
+  const done =
+    submitted.length === 0 ? "nothing was submitted" : `of this body there is now ${submitted.join(", ")}`;
   return new FleetError(
     "FLEET_CONFLICT",
-    "this Idempotency-Key was used with another body (payload, delay, timeout or any other field), or not all of its tasks are kept any more; nothing was submitted. Use a new key for a new submission",
+    `this Idempotency-Key was used with another body (payload, delay, timeout or any other field), or not all of its tasks are kept any more; ${done}. Use a new key for a new submission`,
   );
 }
 

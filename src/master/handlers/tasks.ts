@@ -25,19 +25,26 @@ export const TASK_HANDLERS: Handlers<keyof typeof TASK_ROUTES> = {
     const published = await publishedOf(services.store, name);
     const key = asked.idempotencyKey;
     const given = tasksOf(asked, name);
-    if (key !== undefined) {
-      const ids = await findRepeat(services.store, { queue: name, key, tasks: given });
-      if (ids !== undefined)
-        return { tasks: ids.map((id) => ({ id, outcome: "repeated" })), ids, validated: "structural" };
+    const there =
+      key === undefined
+        ? new Set<number>()
+        : await findRepeat(services.store, { queue: name, key, tasks: given });
+    const missing = given.filter((_, at) => !there.has(at));
+    let validated: "full" | "structural" = "structural";
+    let submitted: Submitted[] = [];
+    if (missing.length > 0) {
+      const payloads = missing.map(({ payload, pointer }) => ({
+        value: payload,
+        pointer: `${pointer}/payload`,
+      }));
+      validated = await checkTasks(services, published, payloads, asked.signal);
+      submitted = await (key === undefined ? submit : submitKnown)(services, published, missing);
+      if (key !== undefined) await checkRaced(services.store, name, missing, submitted);
     }
-    const validated = await checkTasks(
-      services,
-      published,
-      given.map(({ payload, pointer }) => ({ value: payload, pointer: `${pointer}/payload` })),
-      asked.signal,
+    const answers = submitted.values();
+    const tasks = given.map(({ id = "" }, at) =>
+      there.has(at) ? { id, outcome: "repeated" } : (answers.next().value as Submitted),
     );
-    const tasks = await (key === undefined ? submit : submitKnown)(services, published, given);
-    if (key !== undefined) await checkRaced(services.store, name, given, tasks);
     return { tasks, ids: tasks.map(({ id }) => id), validated };
   },
 
@@ -89,6 +96,11 @@ export const TASK_HANDLERS: Handlers<keyof typeof TASK_ROUTES> = {
   },
 };
 
+interface Submitted {
+  id: string;
+  outcome: string;
+}
+
 /** One task of a body, and where it stands in it. */
 interface Placed {
   id: string | undefined;
@@ -133,7 +145,7 @@ async function submit(
   { queues }: Services,
   { queue, options }: PublishedTasks,
   given: readonly Placed[],
-): Promise<{ id: string; outcome: string }[]> {
+): Promise<Submitted[]> {
   const handle = queues.handle(uncheckedContract(queue, options));
   try {
     const tasks = await handle.submitMany(
@@ -154,7 +166,7 @@ async function submitKnown(
   { store }: Services,
   { queue, options }: PublishedTasks,
   given: readonly Placed[],
-): Promise<{ id: string; outcome: string }[]> {
+): Promise<Submitted[]> {
   const where = `queue "${queue}"`;
   try {
     const tasks = given.map(({ id, payload, options: own }) => {
@@ -173,12 +185,13 @@ async function checkRaced(
   store: Store,
   queue: string,
   given: readonly Placed[],
-  tasks: readonly { id: string; outcome: string }[],
+  tasks: readonly Submitted[],
 ): Promise<void> {
+  const fresh = tasks.filter(({ outcome }) => outcome === "submitted").map(({ id }) => id);
   for (const [at, { id, outcome }] of tasks.entries()) {
     if (outcome !== "repeated") continue;
     const record = await store.queues.get({ queue, id });
-    if (record !== undefined && record.print !== printOf(given[at] as Placed)) throw otherBody();
+    if (record !== undefined && record.print !== printOf(given[at] as Placed)) throw otherBody(fresh);
   }
 }
 
