@@ -63,25 +63,10 @@ interface StreamEnd {
   cursor: string | undefined;
 }
 
-/**
- * Walks over as many entries as there are now, keeping only the newest. Cursors are known by their entries alone, so there is no way
- * around reading these; but the number is known before, so whoever pushes faster than this reads does not keep it going.
- */
-async function readToEnd(store: Store, { stream, last, signal }: TailOptions): Promise<StreamEnd> {
-  let left = await store.streams.length({ stream });
-  let newest: StoredEntry[] = [];
-  let cursor: string | undefined;
-  while (left > 0) {
-    if (signal?.aborted === true) break;
-    const n = Math.min(PAGE, left);
-    const page = await peekAfter(store, stream, { n, after: cursor });
-    newest = last === 0 ? [] : [...newest, ...page].slice(-last);
-    cursor = page.at(-1)?.cursor ?? cursor;
-    // Some are gone meanwhile.
-    if (page.length < n) break;
-    left -= n;
-  }
-  return { newest, cursor };
+/** A cursor is known by its entry alone, so one is read also where none is to be shown. */
+async function readToEnd(store: Store, { stream, last }: TailOptions): Promise<StreamEnd> {
+  const newest = await store.streams.peek({ stream, n: Math.max(1, last), newest: true });
+  return { newest: last === 0 ? [] : newest, cursor: newest.at(-1)?.cursor };
 }
 
 function peekAfter(

@@ -214,6 +214,40 @@ export function streamOrder(harness: StoreHarness): void {
 
   siteCase(
     harness,
+    "the newest are read from the end, and what comes behind them from there",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const store = await open(clock.options);
+      const producer = await declared(store, "t", { ttlMs: 1000 });
+      const newest = async (n: number) => {
+        const found = await store.streams.peek({ stream: "t", n, newest: true });
+        return { seen: payloads(found.map(({ raw }) => raw)), cursor: found.at(-1)?.cursor };
+      };
+      expect(await newest(5)).toEqual({ seen: [], cursor: undefined });
+      await producer.push(0, 1, 2);
+      clock.advance(500);
+      await producer.push(3, 4, 5, 6);
+      await store.streams.pop({ stream: "t", n: 1 });
+      expect((await newest(3)).seen).toEqual([4, 5, 6]);
+      expect((await newest(100)).seen).toEqual([1, 2, 3, 4, 5, 6]);
+      const { cursor } = await newest(1);
+      await producer.push(7);
+      const behind = await store.streams.peek({
+        stream: "t",
+        n: 9,
+        ...(cursor === undefined ? {} : { after: cursor }),
+      });
+      expect(payloads(behind.map(({ raw }) => raw))).toEqual([7]);
+      expect(
+        await store.streams.peek({ stream: "t", n: 9, newest: true, after: behind[0]?.cursor ?? "" }),
+      ).toEqual([]);
+      clock.advance(500);
+      expect((await newest(100)).seen).toEqual([3, 4, 5, 6, 7]);
+    },
+  );
+
+  siteCase(
+    harness,
     "cursors page through entries of one millisecond and outlive their entry",
     async ({ open }) => {
       const store = await open(new HandClock().options);

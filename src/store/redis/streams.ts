@@ -67,7 +67,7 @@ export function redisStreams({ link, run, keys, identity, subscriber, clock }: R
       });
     },
 
-    async peek({ stream, n, after = "" }) {
+    async peek({ stream, n, after = "", newest = false }) {
       if (n <= 0) return [];
       // A score, as Redis writes it.
       if (after !== "" && !/^[1-9]\d*(\.\d+)?$/.test(after)) {
@@ -79,10 +79,11 @@ export function redisStreams({ link, run, keys, identity, subscriber, clock }: R
       const { stream: zset, meta } = keysOf(stream);
       const flat = await run<string[]>("stream-peek", {
         keys: { stream: zset, meta },
-        args: { n: String(n), after },
+        args: { n: String(n), after, newest: newest ? "1" : "" },
         repeatable: true,
       });
-      return pairs(flat).map(([raw, cursor]): StoredEntry => ({ cursor, raw }));
+      const found = pairs(flat).map(([raw, cursor]): StoredEntry => ({ cursor, raw }));
+      return newest ? found.toReversed() : found;
     },
 
     async length({ stream }) {

@@ -83,7 +83,7 @@ const streams: Doors<Store["streams"]> = {
   declare: { stream: name, bounds: record(amount), as },
   push: { stream: name, entries: list(entry), op },
   pop: { stream: name, n: count },
-  peek: { stream: name, n: count, after: maybe(id) },
+  peek: { stream: name, n: count, after: maybe(id), newest: maybe(flag) },
   length: { stream: name },
   stats: { stream: name },
   list: null,

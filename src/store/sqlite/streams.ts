@@ -134,7 +134,7 @@ export function createStreams(parts: {
       );
     },
 
-    peek({ stream: name, n, after }) {
+    peek({ stream: name, n, after, newest = false }) {
       return writer.read(() => {
         if (n > 0 && after !== undefined && !/^\d{16}$/.test(after))
           throw new FleetError(
@@ -143,7 +143,9 @@ export function createStreams(parts: {
           );
         const row = read(name);
         if (row === undefined || n <= 0) return [];
-        const from = Math.max(alive(row), after === undefined ? 0 : Number(after) + 1);
+        const first = Math.max(alive(row), after === undefined ? 0 : Number(after) + 1);
+        // Numbers are without gaps: those taken and trimmed are at the beginning.
+        const from = newest ? Math.max(first, row.next - n) : first;
         return db
           .sql(ENTRIES)
           .all<[number, unknown]>(row.id, from, n)
