@@ -212,4 +212,32 @@ export function limitCases(harness: StoreHarness): void {
       expect(await limits.list()).toEqual(["l"]);
     },
   );
+
+  siteCase(
+    harness,
+    "a rate limit: as many keys as are free again are forgotten, and no other",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const { limits } = (await open(clock.options)).state;
+      const take = (key: string, perMs: number) =>
+        limits.take({
+          name: "l",
+          key,
+          windows: [{ limit: 1, perMs, burst: 1 }],
+          cost: 1,
+          withinMs: 0,
+          request: key,
+        });
+      await Promise.all(range(0, 2500).map((n) => take(`k${n}`, 100)));
+      await Promise.all(range(0, 3).map((n) => take(`later${n}`, 1000)));
+      clock.advance(100);
+      expect(await limits.sweep()).toEqual({ forgotten: 2500 });
+      expect((await limits.show({ name: "l", n: 10 })).map(({ key }) => key)).toEqual([
+        "later0",
+        "later1",
+        "later2",
+      ]);
+      expect(await limits.sweep()).toEqual({ forgotten: 0 });
+    },
+  );
 }

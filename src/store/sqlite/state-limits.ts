@@ -20,9 +20,12 @@ const NAMES = "SELECT DISTINCT name FROM limits WHERE ns = ? ORDER BY name";
 const SHOW = `SELECT key, windows FROM limits WHERE ns = ? AND name = ? AND free_at > ?
   ORDER BY free_at LIMIT ?`;
 const FREE = "SELECT 1 FROM limits WHERE ns = ? AND free_at <= ? LIMIT 1";
-const FORGET = "DELETE FROM limits WHERE ns = ? AND free_at <= ?";
-const FORGET_SOME = `DELETE FROM limits WHERE (ns, name, key) IN
-  (SELECT ns, name, key FROM limits WHERE ns = ? AND free_at <= ? LIMIT 3)`;
+/** How many keys one step of a sweep forgets: the lock is held for some milliseconds only. */
+const SWEEP = 1000;
+const forgetSome = (most: number) => `DELETE FROM limits WHERE (ns, name, key) IN
+  (SELECT ns, name, key FROM limits WHERE ns = ? AND free_at <= ? LIMIT ${most})`;
+const FORGET = forgetSome(SWEEP);
+const FORGET_SOME = forgetSome(3);
 
 interface Kept extends KeptWindow {
   id: string;
@@ -157,10 +160,15 @@ export function createLimits(parts: { db: Database; ns: string; clock: Clock; wr
       });
     },
 
-    sweep() {
-      return writer.write(() => ({ forgotten: db.sql(FORGET).run(ns, nowUs()).changes }), {
-        shortcut: () => (db.sql(FREE).get(ns, nowUs()) === undefined ? { forgotten: 0 } : undefined),
-      });
+    async sweep() {
+      for (let forgotten = 0; ;) {
+        const step = await writer.write(() => db.sql(FORGET).run(ns, nowUs()).changes, {
+          weight: SWEEP,
+          shortcut: () => (db.sql(FREE).get(ns, nowUs()) === undefined ? 0 : undefined),
+        });
+        forgotten += step;
+        if (step < SWEEP) return { forgotten };
+      }
     },
   };
 }
