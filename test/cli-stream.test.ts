@@ -152,6 +152,30 @@ describe.each(["sqlite", "redis"] as const)("%s", (kind) => {
     );
   });
 
+  test("control characters in an entry reach no terminal, and its JSON stays what it is", async () => {
+    const { store, env, cwd, fleet } = await open(kind);
+    const payload = { text: "\u009b31m red \u007f", "\u0090key": 1 };
+    await push(store, "pinger", [payload]);
+    const entries = [{ id: "x", head: "\u001b[2J no JSON ", tail: "\nforged" }];
+    await store.streams.push({ stream: "pinger", entries, op: { producer: "other", seq: 1 } });
+    const tail = startFleet(["stream", "tail", "pinger", "-n", "2"], { cwd, env });
+    await tail.until((text) => text.includes("forged"));
+    tail.signal("SIGINT");
+    await tail.ended;
+    const peek = (await fleet("stream", "peek", "pinger")).stdout;
+    const json = (await fleet("stream", "peek", "pinger", "--json")).stdout;
+    const popped = (await fleet("stream", "pop", "pinger", "-n", "2")).stdout;
+    for (const text of [tail.stdout(), peek, popped]) {
+      const [first = "", second] = lines(text);
+      expect((JSON.parse(first) as { payload: unknown }).payload).toEqual(payload);
+      expect(second).toMatch(/^\\u001b\[2J no JSON \d+\\nforged$/);
+    }
+    expect((JSON.parse(json) as { payload: unknown }[])[0]?.payload).toEqual(payload);
+    // oxlint-disable-next-line no-control-regex
+    const controls = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/;
+    for (const text of [tail.stdout(), peek, popped, json]) expect(text).not.toMatch(controls);
+  });
+
   test("status without workers", async () => {
     const { store, fleet } = await open(kind);
     const { code, stdout } = await fleet("status", "--json");

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import { checkName } from "../contracts/name.ts";
-import { redactText } from "../internal/redact.ts";
+import { escapeControls, redactText } from "../internal/redact.ts";
 import type { Store } from "../store/store.ts";
 import type { FleetError } from "../errors.ts";
+import { entryJsonLine, entryLine } from "./entry-line.ts";
 import { addTargetOptions, seconds, type TargetFlags, wholeNumber } from "./options.ts";
 import { popWaiting } from "./stream-pop.ts";
 import { followStream } from "../control/follow-stream.ts";
 import { notFound } from "../control/not-found.ts";
-import { entryAsJson } from "../protocol/envelope.ts";
 import { listStreams, renderStreams } from "./stream-list.ts";
 import { withStore } from "./target.ts";
 import type { Terminal } from "./terminal.ts";
@@ -81,8 +81,8 @@ function addTail(stream: Command, terminal: Terminal): void {
         const { ended } = followStream(store, {
           stream: name,
           last: options.n,
-          onEntry: (raw) => terminal.print(`${terminal.json ? entryAsJson(raw) : raw}\n`),
-          onTrouble: (message) => terminal.complain(`fleet: ${redactText(message)}\n`),
+          onEntry: (raw) => terminal.print(`${terminal.json ? entryJsonLine(raw) : entryLine(raw)}\n`),
+          onTrouble: (message) => terminal.complain(`fleet: ${escapeControls(redactText(message))}\n`),
           signal: untilStopped(),
         });
         await ended;
@@ -126,6 +126,6 @@ async function unknownStream(store: Store, name: string): Promise<FleetError> {
 }
 
 function printEntries(terminal: Terminal, entries: readonly string[]): void {
-  if (terminal.json) terminal.print(`[${entries.map(entryAsJson).join(",")}]\n`);
-  else if (entries.length > 0) terminal.print(`${entries.join("\n")}\n`);
+  if (terminal.json) terminal.print(`[${entries.map(entryJsonLine).join(",")}]\n`);
+  else if (entries.length > 0) terminal.print(`${entries.map(entryLine).join("\n")}\n`);
 }
