@@ -1,7 +1,8 @@
 // Short (`npm test`): SIGTERM for a master, and for a worker that has joined one, when what they work on is away (field case 27).
-import { expect, onTestFailed, test, vi } from "vitest";
+import { expect, inject, onTestFailed, test, vi } from "vitest";
 import { makeProject, type RunningFleet, startFleet } from "./support/cli.ts";
 import { freePort, type RedisServer, startRedis } from "./support/redis.ts";
+import { freshNamespace } from "./support/stores.ts";
 
 vi.setConfig({ testTimeout: 90_000 });
 
@@ -20,9 +21,9 @@ const FILES = {
   "fleet.config.ts": `export default { automations: ["./ticker.ts"], deploy: { ticker: { slots: 2 } } };`,
 };
 
-async function startMaster(cwd: string, store: string) {
+async function startMaster(cwd: string, store: string, more: readonly string[] = []) {
   const port = String(await freePort());
-  const master = startFleet(["master", "--port", port, "--store", store], {
+  const master = startFleet(["master", "--port", port, "--store", store, ...more], {
     cwd,
     env: { FLEET_TOKEN: TOKEN },
   });
@@ -115,5 +116,19 @@ test("a worker whose master was never there ends with code 3; one with a wrong t
     expect(await worker.ended).not.toBe(0);
     expect(worker.stderr()).toContain('the master serves no namespace, not "staging"');
   }
+  expect(await endsWithin(master, 0)).toBe(0);
+});
+
+test("a worker that would get its store's address from a master of another namespace is refused, too", async () => {
+  const cwd = makeProject(FILES);
+  const redis = inject("redisUrl");
+  const namespace = freshNamespace();
+  const { master, url } = await startMaster(cwd, redis, ["--namespace", namespace, "--worker-store", redis]);
+  const worker = startFleet(["worker", "--join", url, "--namespace", "staging"], {
+    cwd,
+    env: { FLEET_TOKEN: TOKEN },
+  });
+  expect(await worker.ended).not.toBe(0);
+  expect(worker.stderr()).toContain(`the master serves the namespace "${namespace}", not "staging"`);
   expect(await endsWithin(master, 0)).toBe(0);
 });
