@@ -10,8 +10,9 @@ import { type Asked, type EventSource, type Handlers, RawJson } from "../handler
 import type { Services } from "../services.ts";
 import type { Authority, Identity } from "./authorise.ts";
 import { callerOf } from "./caller.ts";
-import { checkedBody, checkedQuery } from "./check-input.ts";
-import { eventStream } from "./event-stream.ts";
+import { checkedHeaders } from "./check-headers.ts";
+import { checkedBody, checkedQuery, refuseQuery } from "./check-input.ts";
+import { EVENT_STREAM_HEADERS, eventStream } from "./event-stream.ts";
 import { readBody } from "./read-body.ts";
 import { problemOf, RequestProblem } from "./request-problem.ts";
 
@@ -62,6 +63,8 @@ export function buildApp({ services, handlers, authority, bodyMs = BODY_MS, extr
       let answer: unknown;
       try {
         const asked = await askedOf(c, route, by, { signal: caller.signal, withinMs: bodyMs });
+        // Of GET it would be all but the body: a subscription that nobody reads, and nobody ends.
+        if (route.events && c.req.method === "HEAD") return c.body(null, 200, EVENT_STREAM_HEADERS);
         answer = await handler(asked, services);
         if (route.events) {
           const source = answer as EventSource;
@@ -127,13 +130,13 @@ async function askedOf(
     throw new RequestProblem(400, "FLEET_REQUEST_INVALID", "the body is empty; it must be a JSON object");
   if (route.body === undefined && given !== undefined && Object.keys(given).length > 0)
     throw new RequestProblem(422, "FLEET_REQUEST_INVALID", "this route takes no body");
+  const { searchParams } = new URL(request.url);
+  if (route.query === undefined) refuseQuery(searchParams, route.body);
   return {
+    ...checkedHeaders(route, (name) => c.req.header(name)),
     params,
-    query:
-      route.query === undefined ? undefined : checkedQuery(route.query, new URL(request.url).searchParams),
+    query: route.query === undefined ? undefined : checkedQuery(route.query, searchParams),
     body: route.body === undefined ? undefined : checkedBody(route.body, given ?? {}),
-    ifMatch: c.req.header("if-match"),
-    idempotencyKey: checkedKey(c.req.header("idempotency-key")),
     signal,
     by,
   } as Asked<Route>;
@@ -144,15 +147,6 @@ function checkedParam(name: string, value: string): string {
   if (name === "name") return checkName("name", value);
   if (value.length <= MAX_PARAM) return value;
   throw new RequestProblem(400, "FLEET_REQUEST_INVALID", `${name} is longer than ${MAX_PARAM} characters`);
-}
-
-function checkedKey(key: string | undefined): string | undefined {
-  if (key === undefined || /^[\x20-\x7e]{1,128}$/.test(key)) return key;
-  throw new RequestProblem(
-    400,
-    "FLEET_REQUEST_INVALID",
-    "Idempotency-Key must be 1 to 128 printable characters",
-  );
 }
 
 function unknownRoute({ routes }: Hono, method: string, path: string): RequestProblem {

@@ -29,6 +29,27 @@ export function checkedQuery<S extends z.ZodObject>(schema: S, query: URLSearchP
   });
 }
 
+/** Throws 400 for any parameter, where the route takes none; what its body would take is said so. */
+export function refuseQuery(query: URLSearchParams, body: z.ZodType | undefined): void {
+  const issues = [...new Set(query.keys())].map((name) => ({
+    pointer: pointerOf([name]),
+    message: hasField(body, name) ? "is a field of the body, not of the query" : "is not known",
+  }));
+  if (issues.length === 0) return;
+  throw new RequestProblem(
+    400,
+    "FLEET_REQUEST_INVALID",
+    `this route takes no query parameters: ${inWords(issues)}`,
+    { issues },
+  );
+}
+
+/** Whether an object of that schema may have a field of that name. */
+export function hasField(schema: z.ZodType | undefined, name: string): boolean {
+  const { shape } = (schema ?? {}) as { shape?: object };
+  return shape !== undefined && Object.hasOwn(shape, name);
+}
+
 type Issue = z.core.$ZodIssue;
 
 function issuesOf(issues: readonly Issue[], base: readonly PropertyKey[] = []): PayloadIssue[] {

@@ -5,6 +5,12 @@ import { problemOf } from "./request-problem.ts";
 /** So often something is sent, so that whatever stands in between does not take the link for dead. */
 const KEEP_ALIVE_MS = 15_000;
 
+export const EVENT_STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-accel-buffering": "no",
+};
+
 /**
  * Server-sent events from what a handler yields. The reader sets the pace: nothing is taken from the handler while the connection's own
  * buffer is full. Ends when the handler does, when the caller goes, or when the master ends; an error is an event `error`.
@@ -58,13 +64,7 @@ export function eventStream(source: AsyncIterable<unknown>, caller: Caller): Res
     },
     cancel: end,
   });
-  return new Response(body, {
-    headers: {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-store",
-      "x-accel-buffering": "no",
-    },
-  });
+  return new Response(body, { headers: EVENT_STREAM_HEADERS });
 }
 
 function blockOf(value: unknown): string {
