@@ -1,7 +1,7 @@
 // Short (`npm test`): where a master of the command line listens, and its token. Needs dist/ (`npm run build`).
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
@@ -45,7 +45,8 @@ describe("the admin token", () => {
       const file = join(cwd, ".fleet", "token");
       const token = readFileSync(file, "utf8").trim();
       expect(token.length).toBeGreaterThan(40);
-      expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+      const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+      expect([modeOf(file), modeOf(join(cwd, ".fleet"))]).toEqual(["600", "700"]);
       expect(first.stderr()).toContain(`token_file=${file} token_made=now`);
       const ask = (fleet: RunningFleet, given: string) =>
         fetch(`${urlOf(fleet)}/api/v1/fleet`, { headers: { authorization: `Bearer ${given}` } });
@@ -58,7 +59,15 @@ describe("the admin token", () => {
       await same.until(listening);
       expect((await ask(same, token)).status).toBe(200);
       expect(same.stderr()).not.toContain("token_made");
+      expect(same.stderr()).not.toContain("chmod");
       await end(same);
+
+      chmodSync(file, 0o644);
+      const exposed = startFleet(["master", "--port", "0"], { cwd });
+      await exposed.until(listening);
+      expect((await ask(exposed, token)).status).toBe(200);
+      expect(exposed.stderr()).toContain(`chmod 600 ${file}`);
+      await end(exposed);
 
       const again = startFleet(["master", "--port", "0"], {
         cwd,

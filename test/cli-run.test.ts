@@ -1,5 +1,5 @@
 // `fleet up` and `fleet worker`: what they print, how signals end them, and that nothing stays behind.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { makeProject, runFleet, startFleet } from "./support/cli.ts";
@@ -37,6 +37,7 @@ test("up makes its store, says what runs, and a signal drains it", async () => {
   expect(up.stderr()).toMatch(/info {2}running polite on sqlite:\.fleet\/fleet\.db as worker \S+\n/);
   expect(existsSync(join(cwd, ".fleet/fleet.db"))).toBe(true);
   expect(readFileSync(join(cwd, ".fleet/.gitignore"), "utf8")).toBe("*\n");
+  expect((statSync(join(cwd, ".fleet")).mode & 0o777).toString(8)).toBe("700");
 
   await vi.waitFor(
     async () => {

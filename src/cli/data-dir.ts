@@ -6,12 +6,12 @@ import type { Log } from "../internal/log.ts";
 import { writeIgnoreFile } from "../project/build.ts";
 import type { Store } from "../store/store.ts";
 
-/** `.fleet/` beside the config, or where `FLEET_DATA_DIR` says. */
+/** `.fleet/` beside the config, or where `FLEET_DATA_DIR` says; where it is missing it is made for its owner alone. */
 export function makeDataDir(dir: string): string {
   const own = process.env.FLEET_DATA_DIR;
   const dataDir = own === undefined || own === "" ? join(dir, ".fleet") : resolve(own);
   try {
-    mkdirSync(dataDir, { recursive: true });
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     writeIgnoreFile(dataDir);
   } catch (error) {
     throw new FleetError(

@@ -43,7 +43,11 @@ export async function runMaster({
       "FLEET_OPTION_INVALID",
       `--host ${host}: a master that others can reach needs a token of your choice; set FLEET_TOKEN (for example: export FLEET_TOKEN=$(openssl rand -hex 32))`,
     );
-  const { token, file, fresh } = adminToken(given, dataDir);
+  const { token, file, fresh, exposed } = adminToken(given, dataDir);
+  if (exposed)
+    log.warn(
+      `others on this machine can read or change the admin token in ${file}: chmod 600 ${file}. If somebody may have read it, delete the file instead: the next start makes a new one`,
+    );
   const { leaseMs, sweepMs } = { ...DEFAULT_TIMINGS, ...timings };
   const options = { store, token, host, leaseMs, sweepMs, log, workerStore: workerStoreOf(flags) };
   const start = (at: number) => startMaster({ ...options, port: at });

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { refuse } from "../contracts/options.ts";
 import { FleetError, messageOf } from "../errors.ts";
@@ -14,6 +14,8 @@ export interface AdminToken {
   file?: string;
   /** Made just now: there was none. */
   fresh: boolean;
+  /** Others than the file's owner may read it: somebody has put it there so, or has changed it. */
+  exposed: boolean;
 }
 
 /**
@@ -21,19 +23,21 @@ export interface AdminToken {
  * random bits, kept there and readable by its owner only (0600). Throws `FLEET_OPTION_INVALID` for one that is too short to be safe.
  */
 export function adminToken(given: string | undefined, dataDir: string): AdminToken {
-  if (given !== undefined && given !== "") return { token: checkToken(given, "FLEET_TOKEN"), fresh: false };
+  if (given !== undefined && given !== "")
+    return { token: checkToken(given, "FLEET_TOKEN"), fresh: false, exposed: false };
   const file = tokenFile(dataDir);
   const kept = readToken(dataDir);
-  if (kept !== undefined) return { token: checkToken(kept, file), file, fresh: false };
+  if (kept !== undefined)
+    return { token: checkToken(kept, file), file, fresh: false, exposed: isExposed(file) };
   const token = `flt_a_${randomBytes(4).toString("hex")}_${randomBytes(32).toString("base64url")}`;
   try {
-    mkdirSync(dataDir, { recursive: true });
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
     chmodSync(file, 0o600);
   } catch (error) {
     // Two masters that begin together in one folder share the token of the first.
     const other = readToken(dataDir);
-    if (other !== undefined) return { token: other, file, fresh: false };
+    if (other !== undefined) return { token: other, file, fresh: false, exposed: isExposed(file) };
     throw new FleetError(
       "FLEET_CONFIG_INVALID",
       `cannot keep the admin token in ${file}: ${messageOf(error)}`,
@@ -42,11 +46,18 @@ export function adminToken(given: string | undefined, dataDir: string): AdminTok
       },
     );
   }
-  return { token, file, fresh: true };
+  return { token, file, fresh: true, exposed: false };
 }
 
 export function tokenFile(dataDir: string): string {
   return join(dataDir, FILE);
+}
+
+function isExposed(file: string): boolean {
+  // Elsewhere the mode says nothing of who may read.
+  if (process.platform === "win32") return false;
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found !== undefined && (found.mode & 0o077) !== 0;
 }
 
 /** The token that a master on this machine keeps in that folder. */

@@ -113,7 +113,8 @@ function store(root: string, name: string, code: string): string {
   const module = join(folder, name);
   try {
     if (!existsSync(module)) {
-      mkdirSync(root, { recursive: true });
+      // The data folder around it may be missing, too, and is for its owner alone.
+      mkdirSync(root, { recursive: true, mode: 0o700 });
       writeIgnoreFile(dirname(root));
       const fresh = mkdtempSync(join(root, "new-"));
       writeFileSync(join(fresh, name), code);
