@@ -34,6 +34,51 @@ export function poolSettings(harness: StoreHarness): void {
     expect((await order("fifo")).ids).toBe("abcd");
   });
 
+  siteCase(
+    harness,
+    "another strategy counts for however many items, and for what is put and released meanwhile",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const store = await open(clock.options);
+      const pool = await declaredPool(store, { strategy: "lru" });
+      const tags = { t: ["1"] };
+      const names = range(0, 1400).map((n) => `i${n}`);
+      await pool.put(...items(names, { tags }));
+      const used = await pool.claim("h", { n: 3 });
+      clock.advance(10);
+      await pool.release(...used.slice(0, 2).toReversed());
+      const change = async (strategy: "lru" | "fifo" | "random", meanwhile: () => Promise<unknown>) =>
+        Promise.all([declaredPool(store, { strategy }), meanwhile()]);
+      const order = async (where: ItemTags) => {
+        const request = newRequest();
+        const ids = await pool.claimIds("g", { n: names.length + 1, where, request });
+        await pool.leave(request);
+        return ids;
+      };
+      await change("fifo", async () => {
+        await pool.put(...items(["late"], { tags }));
+        await pool.release(...used.slice(2));
+      });
+      for (const where of [{}, tags]) expect(await order(where)).toEqual([...names, "late"]);
+      const [first] = await pool.claim("h");
+      await change("random", () => pool.release(first as NonNullable<typeof first>));
+      for (const where of [tags, {}]) {
+        const drawn = await order(where);
+        expect(drawn.toSorted()).toEqual([...names, "late"].toSorted());
+        expect(drawn).not.toEqual([...names, "late"]);
+      }
+      clock.advance(10);
+      const [again] = await pool.claim("h", { where: tags });
+      clock.advance(10);
+      await pool.release(again as NonNullable<typeof again>);
+      await declaredPool(store, { strategy: "lru" });
+      expect((await order(tags)).at(-1)).toBe(again?.id);
+      expect(await pool.count()).toEqual({ free: 1401 });
+      expect(await pool.count(tags)).toEqual({ free: 1401 });
+      expect(isConserved(await pool.stats())).toBe(true);
+    },
+  );
+
   siteCase(harness, "other limits count from then on, for what is there too", async ({ open }) => {
     const clock = new HandClock();
     const store = await open(clock.options);

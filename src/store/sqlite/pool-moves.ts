@@ -3,7 +3,7 @@ import type { NewItem } from "../../protocol/pool.ts";
 import type { Database } from "./database.ts";
 import type { OpenPool } from "./pool-book.ts";
 import { deleteItem, insertItem, type Item, writeItem } from "./pool-items.ts";
-import { allCounts, reshelve, type Shelf } from "./pool-tags.ts";
+import { reshelve, type Shelf } from "./pool-tags.ts";
 
 /** What a step sets; all else follows from the state. */
 export type Change = Partial<
@@ -139,17 +139,10 @@ export function goneBy(
   return settings.maxAgeMs > 0 && item.putAt + settings.maxAgeMs <= time;
 }
 
-const PLACE_LRU = `UPDATE pool_items SET since = coalesce(released_at, put_at), rank = turn
-  WHERE pool_id = ? AND state = 'free'`;
-const PLACE_FIFO = "UPDATE pool_items SET since = 0, rank = nr WHERE pool_id = ? AND state = 'free'";
-const PLACE_RANDOM = `UPDATE pool_items SET since = 0, rank = abs(random() % ${LUCK}) WHERE pool_id = ? AND state = 'free'`;
-const PLACES = { lru: PLACE_LRU, fifo: PLACE_FIFO, random: PLACE_RANDOM };
-const REPLACE_TAGS = `UPDATE pool_item_tags SET (since, rank) = (SELECT i.since, i.rank FROM pool_items i WHERE i.seq = pool_item_tags.seq)
-  WHERE pool_id = ? AND state = 'free'`;
-
-/** Gives all free items their places anew, once the strategy is another: the one step that walks a whole pool. */
-export function replaceAll(db: Database, pool: OpenPool): void {
-  if (allCounts(db, pool).free === 0) return;
-  db.sql(PLACES[pool.settings.strategy]).run(pool.id);
-  db.sql(REPLACE_TAGS).run(pool.id);
+/** Gives a free item its place anew, where the strategy is another. */
+export function replace(db: Database, pool: OpenPool, item: Item): void {
+  const before: Shelf = { ...item };
+  Object.assign(item, placeOf(pool, item));
+  writeItem(db, item);
+  reshelve(db, pool, item.seq, before, item);
 }

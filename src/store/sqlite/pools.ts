@@ -9,9 +9,10 @@ import { createPoolClaims } from "./pool-claims.ts";
 import { retireAsked } from "./pool-ends.ts";
 import { createPoolHolders } from "./pool-holders.ts";
 import { type Item, readItem } from "./pool-items.ts";
-import { dropItem, putItem, replaceAll } from "./pool-moves.ts";
+import { dropItem, putItem } from "./pool-moves.ts";
 import { createPoolRecords } from "./pool-records.ts";
 import { createPoolRefills } from "./pool-refills.ts";
+import { beginRenewal, isRenewing, renew } from "./pool-renew.ts";
 import { AT_ONCE, expireItem, forget, tidy } from "./pool-sweep.ts";
 import { createPoolWatch } from "./pool-watch.ts";
 import type { Writer } from "./writer.ts";
@@ -40,7 +41,20 @@ export function createPools(parts: {
   function settle(pool: OpenPool, settings: PoolSettings): void {
     const { strategy } = pool.settings;
     pool.settings = { ...settings };
-    if (strategy !== settings.strategy) replaceAll(db, pool);
+    if (strategy !== settings.strategy) beginRenewal(db, pool);
+  }
+
+  /** Puts all items where they belong by settings that have changed, step by step. What is left undone goes on with the next declaration. */
+  async function renewAll(name: string): Promise<void> {
+    const nothing = () => false;
+    const left = (pool: OpenPool) => (isRenewing(db, pool) ? undefined : false);
+    const shortcut = () => book.look<boolean | undefined>(name, left, nothing);
+    let more = true;
+    while (more)
+      more = await writer.write(() => book.change(name, (pool) => renew(db, pool), nothing), {
+        weight: AT_ONCE,
+        shortcut,
+      });
   }
 
   function sweep(pool: OpenPool): Swept {
@@ -83,8 +97,8 @@ export function createPools(parts: {
   }
 
   return {
-    declare({ pool: name, settings, as }) {
-      return writer.write<PoolSettings>(
+    async declare({ pool: name, settings, as }) {
+      const kept = await writer.write<PoolSettings>(
         () => {
           const pool = book.open(name) ?? book.create(name, settings);
           if (as === "guest") return pool.settings;
@@ -100,6 +114,8 @@ export function createPools(parts: {
           },
         },
       );
+      await renewAll(name);
+      return kept;
     },
 
     list() {
