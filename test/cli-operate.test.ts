@@ -169,6 +169,38 @@ describe.each(placesFor("a SQLite file"))("on $name", ({ at }) => {
     await store.close();
   });
 
+  test("a drain with another deadline takes the place of the one before, also of a signal's", async () => {
+    const { store, fleet, worker, slots, line } = await setUp({ deaf: { slots: 1 } }, { "a.auto.ts": DEAF });
+    const one = worker("w1", "--drain-seconds", "600");
+    await settled(async () => expect(await slots("deaf")).toEqual({ w1: [0] }));
+    const { stdout } = await fleet("task", "submit", "deaf", '"x"', "--json");
+    const [, id = "-"] = /"id":\s*"([^"]+)"/.exec(stdout) ?? [];
+    await settled(async () => expect((await store.queues.get({ queue: "deaf", id }))?.state).toBe("active"));
+    const left = async () => (await line("w1"))?.drain?.left_seconds ?? 0;
+    one.signal("SIGTERM");
+    await settled(async () => expect(await left()).toBeGreaterThan(300));
+    expect(await left()).toBeLessThanOrEqual(600);
+
+    // Longer.
+    expect((await fleet("drain", "w1", "--deadline", "5000")).stdout).toBe(
+      "w1 drains already; it is asked to end by force after 5000 s from now.\n",
+    );
+    await settled(async () => expect(await left()).toBeGreaterThan(4000));
+    expect((await line("w1"))?.drain?.by).toMatch(/^command line/);
+    // Without one it is left as it is, and waited for.
+    const late = await fleet("drain", "w1", "--wait", "0.1");
+    expect(late).toMatchObject({ code: 1, stdout: "w1 drains already; nothing was changed.\n" });
+    expect(await left()).toBeGreaterThan(4000);
+
+    // At once.
+    expect(await fleet("drain", "w1", "--deadline", "0", "--wait", "60", "--json")).toMatchObject({
+      code: 5,
+      stdout: '{"worker":"w1","outcome":"moved","gone":true,"forced":true}\n',
+    });
+    expect(await one.ended).toBe(5);
+    await store.close();
+  });
+
   test("an automation that asks for labels runs only where they are, or says what is missing", async () => {
     const { store, fleet, worker, slots } = await setUp(
       { steady: { slots: 2 }, picky: { slots: 3 } },

@@ -4,6 +4,7 @@ import { checkName } from "../contracts/name.ts";
 import {
   type Asked,
   cordon,
+  deadlineOf,
   drain,
   DRAIN_SECONDS,
   MAX_DRAIN_SECONDS,
@@ -24,13 +25,17 @@ import { whoAmI } from "./whoami.ts";
 const WAIT_LONGER_SECONDS = 15;
 
 interface DrainFlags extends TargetFlags {
-  deadline: number;
+  deadline?: number;
   wait?: true | number;
 }
 
 export function addOperate(program: Command, terminal: Terminal): void {
   addTargetOptions(program.command("drain <worker>").description("let a worker end its slots and exit"))
-    .option("--deadline <seconds>", "then by force", seconds(MAX_DRAIN_SECONDS), DRAIN_SECONDS)
+    .option(
+      "--deadline <seconds>",
+      `then by force; by default after ${DRAIN_SECONDS} s, and one that drains already keeps its deadline unless another is given`,
+      seconds(MAX_DRAIN_SECONDS),
+    )
     .option(
       "--wait [seconds]",
       `wait until it is gone, also while the store is away; fails after so long, by default ${WAIT_LONGER_SECONDS} s after the deadline`,
@@ -102,11 +107,14 @@ async function drainWorker(
   { deadline, wait }: DrainFlags,
   terminal: Terminal,
 ): Promise<void> {
-  const asked = await drain(store.registry, id, { deadlineSeconds: deadline, by: whoAmI() });
+  const given = deadline === undefined ? {} : { deadlineSeconds: deadline };
+  const asked = await drain(store.registry, id, { ...given, by: whoAmI() });
   if (asked.outcome === "unknown") throw unknownWorker(id, asked.ids);
   const { outcome, worker } = asked;
+  const mayTake = deadline ?? (deadlineOf(worker) ?? DRAIN_SECONDS * 1000) / 1000;
   const words = {
-    changed: `${id} is asked to drain: it ends its slots and exits, after ${deadline} s by force.`,
+    changed: `${id} is asked to drain: it ends its slots and exits, after ${mayTake} s by force.`,
+    moved: `${id} drains already; it is asked to end by force after ${mayTake} s from now.`,
     unchanged: `${id} drains already; nothing was changed.`,
     offline: `${id} is offline already; there is nothing to drain.`,
   };
@@ -116,7 +124,7 @@ async function drainWorker(
     ? await untilGone(
         store.registry,
         worker,
-        wait === true ? deadline + WAIT_LONGER_SECONDS : wait,
+        wait === true ? mayTake + WAIT_LONGER_SECONDS : wait,
         (words) => void (terminal.json || terminal.complain(`${words}\n`)),
       )
     : undefined;

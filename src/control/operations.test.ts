@@ -60,9 +60,49 @@ describe("drain", () => {
       cordon: { by: "anna", at: now },
       drain: { by: "anna", at: now, incarnation: "w1-1", deadlineMs: 60_000 },
     });
-    expect(await drain(registry, "w1", { by: "bert", deadlineSeconds: 1 })).toMatchObject({
+  });
+
+  it("is moved by another deadline, and by nothing else", async () => {
+    const deadline = (deadlineSeconds?: number) =>
+      drain(registry, "w1", { by: "bert", ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }) });
+    await drain(registry, "w1", { by: "anna", deadlineSeconds: 600 });
+    now += 10;
+    // Nobody who only repeats it, or waits for it, cuts it short.
+    for (const same of [undefined, 600])
+      expect(await deadline(same)).toMatchObject({
+        outcome: "unchanged",
+        worker: { wish: { drain: { by: "anna" } } },
+      });
+    for (const other of [5, 900]) {
+      expect(await deadline(other)).toMatchObject({ outcome: "moved" });
+      expect(await wish()).toEqual({
+        drain: { by: "bert", at: now, incarnation: "w1-1", deadlineMs: other * 1000 },
+      });
+    }
+  });
+
+  it("is moved also where a signal began it, but not once its end is forced", async () => {
+    const drains = (forced: boolean) =>
+      registry.register({
+        worker: worker("w1", {
+          draining: true,
+          drain: { since: now, until: now + 30_000, by: null, forced },
+        }),
+        manifests: [],
+        ttlMs: 1000,
+      });
+    await drains(false);
+    expect(await drain(registry, "w1", { by: "anna" })).toMatchObject({ outcome: "unchanged" });
+    expect(await drain(registry, "w1", { by: "anna", deadlineSeconds: 30 })).toMatchObject({
       outcome: "unchanged",
-      worker: { wish: { drain: { by: "anna" } } },
+    });
+    expect(await drain(registry, "w1", { by: "anna", deadlineSeconds: 300 })).toMatchObject({
+      outcome: "moved",
+    });
+    await drains(true);
+    expect(await drain(registry, "w1", { by: "anna", deadlineSeconds: 900 })).toMatchObject({
+      outcome: "unchanged",
+      worker: { wish: { drain: { deadlineMs: 300_000 } } },
     });
   });
 

@@ -3,7 +3,7 @@
  * follow; none of them speaks to a worker. An id that is no worker's is answered with those that there are.
  */
 import { number, text } from "../contracts/options.ts";
-import type { WorkerRecord } from "../protocol/status.ts";
+import type { DrainWish, WorkerRecord } from "../protocol/status.ts";
 import { workerState } from "../protocol/status.ts";
 import type { FleetView, Registry } from "../store/store.ts";
 
@@ -23,6 +23,9 @@ export type Asked =
   /** There is nothing to drain. */
   | { outcome: "offline"; worker: WorkerRecord }
   | { outcome: "unknown"; ids: string[] };
+
+/** It drained already, and has the new deadline from now on. */
+export type Drained = Asked | { outcome: "moved"; worker: WorkerRecord };
 
 /** From now on no slot is placed on this worker; what it has stays. Kept by its id until it is taken back, also over restarts. */
 export async function cordon(
@@ -54,24 +57,35 @@ export async function uncordon(
 
 /**
  * The worker's process ends its slots, gives them back and exits, as at a signal, after `deadlineSeconds` (0 to 86 400, default 60) by force.
- * Meant for the process that bears the id now: one that is started in its place takes slots, unless the worker is cordoned. Throws
- * `FLEET_OPTION_INVALID`.
+ * Meant for the process that bears the id now: one that is started in its place takes slots, unless the worker is cordoned. Where that
+ * drains already, by request or by a signal, a `deadlineSeconds` that is given and another takes the place of the one before, counted from
+ * now, until the end is forced. Throws `FLEET_OPTION_INVALID`.
  */
 export async function drain(
   registry: Door,
   workerId: string,
-  { deadlineSeconds = DRAIN_SECONDS, by }: { deadlineSeconds?: number; by: string },
-): Promise<Asked> {
-  const deadlineMs = Math.round(seconds(deadlineSeconds, "drain: deadlineSeconds") * 1000);
+  { deadlineSeconds, by }: { deadlineSeconds?: number; by: string },
+): Promise<Drained> {
+  const wanted = seconds(deadlineSeconds ?? DRAIN_SECONDS, "drain: deadlineSeconds");
+  const deadlineMs = Math.round(wanted * 1000);
   who(by, "drain: by");
   const view = await registry.view();
   const worker = find(view, workerId);
   if (worker === undefined) return unknown(view);
   if (workerState(worker, view.now) === "offline") return { outcome: "offline", worker };
-  if (worker.draining || worker.wish?.drain !== undefined) return { outcome: "unchanged", worker };
-  const wish = { by, at: view.now, incarnation: worker.incarnation, deadlineMs };
+  const drains = worker.draining || worker.wish?.drain !== undefined;
+  const standing = deadlineOf(worker);
+  const moves = deadlineSeconds !== undefined && standing !== undefined && standing !== deadlineMs;
+  if (drains && (!moves || worker.drain?.forced === true)) return { outcome: "unchanged", worker };
+  const wish: DrainWish = { by, at: view.now, incarnation: worker.incarnation, deadlineMs };
   await registry.setWish({ workerId, kind: "drain", wish });
-  return { outcome: "changed", worker: { ...worker, wish: { ...worker.wish, drain: wish } } };
+  const asked = { ...worker, wish: { ...worker.wish, drain: wish } };
+  return { outcome: drains ? "moved" : "changed", worker: asked };
+}
+
+/** How long a drain may take, in ms: as it was asked for last, or as the worker says of one by a signal. Undefined where nobody says. */
+export function deadlineOf({ wish, drain: own }: WorkerRecord): number | undefined {
+  return wish?.drain?.deadlineMs ?? (own === undefined ? undefined : own.until - own.since);
 }
 
 export type Removed = { outcome: "removed" | "alive" } | { outcome: "unknown"; ids: string[] };

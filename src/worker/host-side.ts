@@ -203,14 +203,17 @@ export class HostSide {
     for (const { key } of this.#hosts.actual(monotonicMs())) this.#hosts.kill(key, "would-not-stop");
   }
 
-  /** Resolves when nothing runs any more, or after `ms`. */
-  untilSettled(ms: number): Promise<void> {
+  /** Resolves when nothing runs any more, after `ms`, or when `signal` is aborted. */
+  untilSettled(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#settled.push(() => {
+      const done = () => {
         clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
         resolve();
-      });
+      };
+      const timer = setTimeout(done, ms);
+      signal?.addEventListener("abort", done, { once: true });
+      this.#settled.push(done);
       this.act();
     });
   }

@@ -8,9 +8,10 @@ import { eventBus, type EventInput, type Events } from "../primitives/events.ts"
 import type { SlotHealth } from "../protocol/health.ts";
 import type { Program } from "../protocol/program.ts";
 import type { SlotRef } from "../protocol/spec.ts";
-import type { WorkerInfo, WorkerPartition } from "../protocol/status.ts";
+import type { DrainStatus, DrainWish, WorkerInfo, WorkerPartition } from "../protocol/status.ts";
 import type { Store } from "../store/store.ts";
 import { Books } from "./books.ts";
+import { DrainDeadline } from "./drain-deadline.ts";
 import { HostSide } from "./host-side.ts";
 import { ChildLeaseKeeper } from "./lease-keeper.ts";
 import { Membership } from "./membership.ts";
@@ -73,6 +74,10 @@ export class Supervisor {
   readonly #events: Events;
   readonly #verdicts: VerdictDesk;
   #guard: ReturnType<typeof setTimeout> | undefined;
+  /** The last drain that was asked of this worker: each view shows it again. */
+  #wish: DrainWish | undefined;
+  /** Of the drain under way. */
+  #drain: { status: DrainStatus; deadline: DrainDeadline } | undefined;
 
   constructor(parts: SupervisorParts) {
     const { store, worker, program, timings, partition, runtime, log } = parts;
@@ -123,7 +128,7 @@ export class Supervisor {
       log,
       emptied: () => this.#keeper.declareAnew(),
       statuses: () => this.#hostSide.statuses(),
-      asked: ({ by, deadlineMs }) => parts.asked({ by, deadlineSeconds: deadlineMs / 1000 }),
+      asked: (wish) => this.#onAsked(wish),
       changed,
     });
   }
@@ -172,18 +177,20 @@ export class Supervisor {
 
   /** Ends all slots, gives their leases back and leaves. True when slots had to be killed. `by`: who asked; null for a signal. */
   async drain(deadlineMs: number, by: string | null): Promise<boolean> {
-    const { member, slots } = this.#books;
+    const { slots } = this.#books;
     const { log, runtime } = this.#parts;
-    const since = Math.round(monotonicMs() + this.#books.storeOffset);
-    const drain = { since, until: since + deadlineMs, by, forced: false };
-    member.drain(drain);
-    void member.announce().catch(() => undefined);
-    await this.#hostSide.untilSettled(deadlineMs);
+    const deadline = new DrainDeadline(deadlineMs, monotonicMs());
+    const since = this.#storeTime();
+    const drain = { deadline, status: { since, until: since + deadlineMs, by, forced: false } };
+    this.#drain = drain;
+    this.#tellDrain();
+    do await this.#hostSide.untilSettled(deadline.left(monotonicMs()), deadline.moved);
+    while (this.#hostSide.hosts > 0 && deadline.left(monotonicMs()) > 0);
     const forced = this.#hostSide.hosts > 0;
     if (forced) {
       // For whoever waits for it to leave: the record outlives this process.
-      member.drain({ ...drain, forced });
-      void member.announce().catch(() => undefined);
+      drain.status = { ...drain.status, forced };
+      this.#tellDrain();
     }
     if (forced && this.#hostSide.interrupt() > 0) {
       log.warn("the drain's deadline has passed: interrupting tasks");
@@ -207,6 +214,31 @@ export class Supervisor {
     this.#leases.giveUp();
     await runtime.close();
     return forced;
+  }
+
+  /** Whoever started this worker is told, and drains it; a later wish, with another deadline, moves that of the drain under way. */
+  #onAsked(wish: DrainWish): void {
+    const before = this.#wish;
+    if (before?.at === wish.at && before.deadlineMs === wish.deadlineMs) return;
+    this.#wish = wish;
+    const { by, deadlineMs } = wish;
+    const deadlineSeconds = deadlineMs / 1000;
+    this.#parts.asked({ by, deadlineSeconds });
+    const drain = this.#drain;
+    if (drain === undefined || drain.status.forced) return;
+    this.#parts.log.info(`asked by ${by}: the drain may take ${deadlineSeconds} s from now on`);
+    drain.deadline.move(deadlineMs, monotonicMs());
+    drain.status = { ...drain.status, until: this.#storeTime() + deadlineMs, by };
+    this.#tellDrain();
+  }
+
+  #tellDrain(): void {
+    if (this.#drain !== undefined) this.#books.member.drain(this.#drain.status);
+    void this.#books.member.announce().catch(() => undefined);
+  }
+
+  #storeTime(): number {
+    return Math.round(monotonicMs() + this.#books.storeOffset);
   }
 
   #onEnded(slot: SlotRef, end: SlotEnd, health: SlotHealth | undefined): void {

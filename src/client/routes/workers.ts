@@ -79,7 +79,16 @@ export const WORKER_ROUTES = {
     path: "/workers/:id/drain",
     tag: TAG,
     summary: "Lets a worker end its slots and leave",
-    body: z.strictObject({ deadline_seconds: z.number().min(0).max(86_400).optional() }),
+    body: z.strictObject({
+      deadline_seconds: z
+        .number()
+        .min(0)
+        .max(86_400)
+        .optional()
+        .describe(
+          "then by force; 60 by default. Where the worker drains already, one that is given takes the place of that before, from now on",
+        ),
+    }),
     bodyOptional: true,
     status: 202,
     answer: steered,

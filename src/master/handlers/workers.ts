@@ -1,5 +1,5 @@
 import type { WORKER_ROUTES } from "../../client/routes/workers.ts";
-import { type Asked as AskedOfWorker, cordon, drain, remove, uncordon } from "../../control/operations.ts";
+import { cordon, drain, type Drained, remove, uncordon } from "../../control/operations.ts";
 import { readTopology } from "../../control/read-topology.ts";
 import { statusReport } from "../../control/status-report.ts";
 import { FleetError } from "../../errors.ts";
@@ -52,13 +52,13 @@ export const WORKER_HANDLERS: Handlers<keyof typeof WORKER_ROUTES> = {
   },
 };
 
-function steered(id: string, asked: AskedOfWorker): { worker: string; changed: boolean } {
+function steered(id: string, asked: Drained): { worker: string; changed: boolean } {
   switch (asked.outcome) {
     case "unknown":
       throw notFound("worker", id, asked.ids);
     case "offline":
       throw new FleetError("FLEET_CONFLICT", `worker "${id}" is offline; there is nothing to drain`);
     default:
-      return { worker: id, changed: asked.outcome === "changed" };
+      return { worker: id, changed: asked.outcome !== "unchanged" };
   }
 }
