@@ -253,7 +253,10 @@ export interface Registry {
    */
   deregister(args: { workerId: string; incarnation: string }): Promise<void>;
 
-  /** Removes records of workers offline for longer than `offlineMs`, and what was asked of them, except to be cordoned. */
+  /**
+   * Removes records of workers offline for longer than `offlineMs`, and what was asked of them, except to be cordoned. Slot leases that ended
+   * so long ago go too, whoever's they were: those of slots that nobody wants any more would stay in the view for ever.
+   */
   pruneWorkers(args: { offlineMs: number }): Promise<{ removed: number }>;
 
   /** Removes the record of an offline worker at once, and all that was asked of it. A live one is left alone. */

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { HeldLease, Registry } from "../store.ts";
 import { HandClock, openThree, range, siteCase, type StoreHarness } from "./harness.ts";
-import { beat, claim, LEASE, register, slotIds, worker } from "./workers.ts";
+import { beat, claim, LEASE, register, slotIds, TTL, worker } from "./workers.ts";
 
 async function two(registry: Registry) {
   const [a, b] = [worker("a"), worker("b")];
@@ -98,6 +98,50 @@ export function registryLeases(harness: StoreHarness): void {
     ]);
     expect(slotIds((await registry.view()).leases)).toEqual([0, 2]);
   });
+
+  siteCase(
+    harness,
+    "leases that ended long ago are forgotten with workers that did, and no others",
+    async ({ open, openBeside }) => {
+      const clock = new HandClock();
+      const [{ registry }, beside] = [await open(clock.options), await openBeside("-b", clock.options)];
+      const [a, b] = await two(registry);
+      await register(beside.registry, a);
+      await claim(beside.registry, a, "x", [0]);
+      const longAgo = await claim(registry, a, "x", [0, 1]);
+      await claim(registry, b, "y", [5]);
+      clock.advance(1000);
+      const recent = only(await claim(registry, b, "x", [2]));
+      clock.advance(1000);
+      // Longer than its worker is known.
+      const held = await registry.claimSlots({
+        workerId: b.id,
+        incarnation: b.incarnation,
+        leaseMs: 600_000,
+        slots: [{ automation: "x", slotId: 3 }],
+      });
+      clock.advance(LEASE);
+      const slots = async () =>
+        (await registry.view()).leases.map((lease) => `${lease.automation}/${lease.slotId}`).toSorted();
+      expect(await registry.pruneWorkers({ offlineMs: 2000 })).toEqual({ removed: 0 });
+      expect(await slots()).toEqual(["x/0", "x/1", "x/2", "x/3", "y/5"]);
+      const { revision } = await registry.view();
+      expect(await registry.pruneWorkers({ offlineMs: 1999 })).toEqual({ removed: 0 });
+      expect(await slots()).toEqual(["x/2", "x/3"]);
+      expect(await registry.revision()).toBe(revision);
+      expect((await beside.registry.view()).leases).toHaveLength(1);
+      // Whoever still bears one hears that it is lost; one that is there is renewed.
+      const first = longAgo.find(({ slotId }) => slotId === 0) as HeldLease;
+      expect(await beat(registry, b, [first, recent])).toMatchObject({ outcome: "ok", lost: [first] });
+      expect(slotIds(await claim(registry, b, "x", [0, 3]))).toEqual([0]);
+      clock.advance(TTL + LEASE);
+      expect(await registry.pruneWorkers({ offlineMs: 0 })).toEqual({ removed: 2 });
+      expect(await slots()).toEqual(["x/3"]);
+      expect((await registry.view()).leases).toMatchObject([{ token: only(held).token }]);
+      expect(await registry.removeWorker({ workerId: "b" })).toBe("unknown");
+      expect(await slots()).toEqual(["x/3"]);
+    },
+  );
 
   siteCase(harness, "leases not named in a beat are not renewed", async ({ open }) => {
     const clock = new HandClock();

@@ -89,7 +89,7 @@ export function redisRegistry({ link, run, keys, identity, subscriber, book }: R
 
     async pruneWorkers({ offlineMs }) {
       const removed = await run<number>("fleet-prune-workers", {
-        keys: { meta, workers, beats, manifests, observed, wishes },
+        keys: { meta, workers, beats, manifests, observed, wishes, leases },
         args: { ...announce(), offlineMs: String(offlineMs) },
         repeatable: true,
       });

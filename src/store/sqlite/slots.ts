@@ -16,7 +16,9 @@ export interface SlotLeases extends Pick<Registry, "getState" | "setState" | "sl
   /** Inside a write transaction: renews those that still bear their token; returns the others. */
   renew(leases: readonly HeldLease[], expiresAt: number): HeldLease[];
   /** Inside a write transaction. */
-  dropOfWorker(workerId: string, incarnation?: string): void;
+  dropOfWorker(workerId: string, incarnation: string): void;
+  /** Inside a write transaction: those that ended before this. */
+  dropEnded(before: number): void;
 }
 
 const ALL = `SELECT automation, slot_id, worker_id, incarnation, token, expires_at FROM leases WHERE ns = ?
@@ -27,7 +29,7 @@ const PUT = `INSERT OR REPLACE INTO leases (ns, automation, slot_id, worker_id, 
 const RENEW =
   "UPDATE leases SET expires_at = ? WHERE ns = ? AND automation = ? AND slot_id = ? AND token = ?";
 const RELEASE = "DELETE FROM leases WHERE ns = ? AND automation = ? AND slot_id = ? AND token = ?";
-const DROP_WORKER = "DELETE FROM leases WHERE ns = ? AND worker_id = ?";
+const DROP_ENDED = "DELETE FROM leases WHERE ns = ? AND expires_at < ?";
 const DROP_INCARNATION = "DELETE FROM leases WHERE ns = ? AND worker_id = ? AND incarnation = ?";
 const GET_STATE = "SELECT value FROM slot_state WHERE ns = ? AND automation = ? AND slot_id = ?";
 const PUT_STATE = "INSERT OR REPLACE INTO slot_state (ns, automation, slot_id, value) VALUES (?, ?, ?, ?)";
@@ -96,8 +98,11 @@ export function createSlotLeases(parts: {
     },
 
     dropOfWorker(workerId, incarnation) {
-      if (incarnation === undefined) db.sql(DROP_WORKER).run(ns, workerId);
-      else db.sql(DROP_INCARNATION).run(ns, workerId, incarnation);
+      db.sql(DROP_INCARNATION).run(ns, workerId, incarnation);
+    },
+
+    dropEnded(before) {
+      db.sql(DROP_ENDED).run(ns, before);
     },
 
     getState({ automation, slotId }) {

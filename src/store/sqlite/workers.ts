@@ -119,13 +119,14 @@ export function createWorkers(parts: {
     prune({ offlineMs }) {
       return writer.write(() => {
         const now = clock();
-        const gone = db.sql(OFFLINE).all<[string]>(ns, now - offlineMs);
+        const horizon = now - offlineMs;
+        const gone = db.sql(OFFLINE).all<[string]>(ns, horizon);
         for (const [id] of gone) {
           db.sql(DROP).run(ns, id);
           db.sql(DROP_MANIFESTS).run(ns, id);
           db.sql(DROP_WISH).run(ns, id, "drain");
-          slots.dropOfWorker(id);
         }
+        slots.dropEnded(horizon);
         db.sql(DROP_GENERATIONS).run(ns, now - REMEMBER_GENERATION_MS);
         if (gone.length > 0) fleet.bumpRevision();
         return { removed: gone.length };
@@ -139,7 +140,7 @@ export function createWorkers(parts: {
         const wishes =
           db.sql(DROP_WISH).run(ns, workerId, "cordon").changes +
           db.sql(DROP_WISH).run(ns, workerId, "drain").changes;
-        // Leases end by their own time.
+        // Leases end by their own time, and go with those of others.
         db.sql(DROP).run(ns, workerId);
         db.sql(DROP_MANIFESTS).run(ns, workerId);
         if (present !== undefined || wishes > 0) fleet.bumpRevision();

@@ -1,4 +1,4 @@
--- Removes an offline worker's record and all that was asked of it. Its leases end by their own time.
+-- Removes an offline worker's record and all that was asked of it. Its leases end by their own time, and go with those of others.
 -- USES clock, revision
 -- KEYS meta, workers, beats, manifests, observed, wishes
 -- ARGV clock, hint, fleet, id
