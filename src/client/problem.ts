@@ -9,7 +9,10 @@ export interface Problem {
   detail: string;
   retryable?: true;
   outcome?: "unknown";
+  /** The first of what does not fit, at most 100. */
   errors?: readonly PayloadIssue[];
+  /** How many were found, where that is more than are listed. */
+  errors_total?: number;
 }
 
 /** The error that a problem stands for; anything else that came with a status of 400 and above is one of the link. */

@@ -4,6 +4,7 @@ import { paramNames, type Route, ROUTE_HEADERS, type RouteHeader } from "../clie
 import { API_ROOT, ROUTES } from "../client/routes.ts";
 import { ERROR_CODES } from "../errors.ts";
 import { VERSION } from "../protocol/version.ts";
+import { MOST_ERRORS } from "./http/request-problem.ts";
 
 type Json = Record<string, unknown>;
 
@@ -19,8 +20,13 @@ const PROBLEM: Json = {
     detail: { type: "string" },
     retryable: { type: "boolean" },
     outcome: { type: "string", const: "unknown" },
+    errors_total: {
+      type: "integer",
+      description: "How many errors were found, where that is more than are listed",
+    },
     errors: {
       type: "array",
+      maxItems: MOST_ERRORS,
       items: {
         type: "object",
         required: ["pointer", "message"],

@@ -7,11 +7,8 @@ import type { Validated } from "../control/verdicts.ts";
 import { FleetError, isFleetError, type PayloadIssue } from "../errors.ts";
 import type { Store } from "../store/store.ts";
 import { inWords } from "./http/check-input.ts";
-import { RequestProblem } from "./http/request-problem.ts";
+import { MOST_ERRORS, RequestProblem } from "./http/request-problem.ts";
 import type { Services } from "./services.ts";
-
-/** Most issues that one answer lists. */
-const MOST_ISSUES = 100;
 
 export interface GivenPayload {
   value: unknown;
@@ -42,7 +39,9 @@ export async function checkTasks(
       throw inBody(error, pointer);
     }
     const checked = await check(schema, value);
-    if (!checked.ok) issues.push(...below(pointer, checked.issues));
+    if (!checked.ok) for (const issue of below(pointer, checked.issues)) issues.push(issue);
+    // Nobody would be told of more.
+    if (issues.length > MOST_ERRORS) break;
   }
   refuse(where, issues);
   const answer = await verdicts.ask({ automation: published.queue }, texts, signal);
@@ -104,7 +103,5 @@ function below(base: string, issues: readonly PayloadIssue[]): PayloadIssue[] {
 
 function refuse(where: string, issues: readonly PayloadIssue[]): void {
   if (issues.length === 0) return;
-  throw new RequestProblem(422, "FLEET_PAYLOAD_INVALID", `${where}: ${inWords(issues)}`, {
-    issues: issues.slice(0, MOST_ISSUES),
-  });
+  throw new RequestProblem(422, "FLEET_PAYLOAD_INVALID", `${where}: ${inWords(issues)}`, { issues });
 }

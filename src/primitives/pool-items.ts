@@ -42,10 +42,11 @@ export async function newItem(contract: PoolContract, where: string, given: unkn
 
 export async function payloadText(contract: PoolContract, where: string, payload: unknown): Promise<string> {
   const what = `${where}: payload`;
+  const json = encodePayload(what, payload);
+  // First: what a schema has to say of one that is far too large may be far too much.
+  checkSize(what, json, contract.options.maxPayloadBytes, REMEDY);
   const checked = await check(contract.payload, payload);
   if (!checked.ok) throw payloadError(what, checked.issues);
-  const json = encodePayload(what, payload);
-  checkSize(what, json, contract.options.maxPayloadBytes, REMEDY);
   return json;
 }
 

@@ -70,7 +70,7 @@ function issuesOf(issues: readonly Issue[], base: readonly PropertyKey[] = []): 
 }
 
 function depthOf(issues: readonly Issue[]): number {
-  return Math.min(...issues.map(({ path }) => path.length));
+  return issues.reduce((depth, { path }) => Math.min(depth, path.length), Number.POSITIVE_INFINITY);
 }
 
 function pointerOf(path: readonly PropertyKey[]): string {

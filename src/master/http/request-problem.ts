@@ -1,4 +1,11 @@
-import { type ErrorCode, type ErrorDetails, FleetError, isFleetError, messageOf } from "../../errors.ts";
+import {
+  type ErrorCode,
+  type ErrorDetails,
+  FleetError,
+  isFleetError,
+  messageOf,
+  type PayloadIssue,
+} from "../../errors.ts";
 import { redactStart } from "../../internal/redact.ts";
 import type { Problem } from "../../client/problem.ts";
 
@@ -69,6 +76,9 @@ const TITLES: Readonly<Record<number, string>> = {
   503: "Unavailable",
 };
 
+/** Most errors that one answer lists: a body of a MiB can have hundreds of thousands. */
+export const MOST_ERRORS = 100;
+
 /** Where waiting helps: seconds until the same request may be tried again. */
 const RETRY_AFTER_SECONDS = 1;
 /** Most characters that are said of an error: a message may hold what a caller has sent. */
@@ -91,13 +101,18 @@ export function problemOf(error: unknown): { problem: Problem; headers: Record<s
       ...plain(status, error.code, redactStart(messageOf(error), MAX_DETAIL)),
       ...(error.retryable ? { retryable: true as const } : {}),
       ...(error.outcome === undefined ? {} : { outcome: error.outcome }),
-      ...(error.issues === undefined ? {} : { errors: error.issues }),
+      ...(error.issues === undefined ? {} : listed(error.issues)),
     },
     headers: {
       ...(waits ? { "retry-after": String(RETRY_AFTER_SECONDS) } : {}),
       ...(error instanceof RequestProblem ? error.headers : {}),
     },
   };
+}
+
+function listed(issues: readonly PayloadIssue[]): Pick<Problem, "errors" | "errors_total"> {
+  if (issues.length <= MOST_ERRORS) return { errors: issues };
+  return { errors: issues.slice(0, MOST_ERRORS), errors_total: issues.length };
 }
 
 function plain(status: number, code: ErrorCode, detail: string): Problem {
