@@ -1,8 +1,11 @@
 // Short settings; part of `npm test`. What pools on Redis do where there are many items, or where settings change under them.
-import { afterEach, expect, inject, it } from "vitest";
+import { createClient } from "@redis/client";
+import { afterEach, expect, inject, it, onTestFinished } from "vitest";
 import { HandClock, range } from "../src/store/conformance/harness.ts";
 import { declaredPool, item, items, SETTINGS } from "../src/store/conformance/pool-driver.ts";
 import { openStore } from "../src/store/open.ts";
+import { FORGET_REFILL_MS } from "../src/store/pool-store.ts";
+import { redisKeys } from "../src/store/redis/keys.ts";
 import type { Store } from "../src/store/store.ts";
 import { freshNamespace } from "./support/stores.ts";
 
@@ -159,4 +162,26 @@ it("ids are found again, however many were put and removed", async () => {
   expect(await pool.put(...items(ids.slice(0, 500)))).toEqual(range(0, 500).map(() => "exists"));
   for (const id of ids) expect(await pool.remove(id)).toBe("removed");
   expect(await store.wipe()).toEqual({ deleted: 3 });
+});
+
+it("a wish of a version that kept no time of it is forgotten so long after it was first seen", async () => {
+  const clock = new HandClock();
+  const store = await open(clock);
+  const pool = await declaredPool(store);
+  const terms = { below: 1, queue: "q", payload: "1", maxAttempts: 1, timeoutMs: 0 };
+  await store.pools.putRefill({ pool: pool.pool, refill: { where: { t: ["1"] }, ...terms } });
+  const client = createClient({ url: inject("redisUrl") });
+  await client.connect();
+  onTestFinished(() => client.close());
+  expect(await client.del(redisKeys(store.namespace).pool(pool.pool).left)).toBe(1);
+  const wishes = async () => {
+    await pool.sweep();
+    return (await store.pools.refills({ pool: pool.pool })).length;
+  };
+  clock.advance(FORGET_REFILL_MS);
+  expect(await wishes()).toBe(1);
+  clock.advance(FORGET_REFILL_MS - 1);
+  expect(await wishes()).toBe(1);
+  clock.advance(1);
+  expect(await wishes()).toBe(0);
 });

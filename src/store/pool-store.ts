@@ -20,6 +20,13 @@ export interface PoolSettings {
 }
 
 /**
+ * A wish that was not left again for so long, and that nobody waits with in line, is forgotten. Each claim leaves its wish anew, so those of
+ * whoever claims once a week stay; whoever comes later leaves it again. Else wishes made of users' data would only grow in number, and what
+ * a version before wished for would be made for ever.
+ */
+export const FORGET_REFILL_MS = 7 * 86_400_000;
+
+/**
  * Delivery class of a claim: **exclusive while the lease holds**. Guarantees of every back end:
  *
  * - Each call is one atomic step. Between two claims of one item the first was released or its lease has expired. Every claim has a token of
@@ -122,14 +129,14 @@ export interface PoolStore {
 
   /**
    * Releases what has expired, ends cool-downs and times to live, retires by age, forgets retired items beyond what is kept (the oldest
-   * retirements first) and waiters whose patience is over. `released`: expired leases, whatever became of their items; `expired` and `retired`: all
+   * retirements first), waiters whose patience is over and wishes that nobody has any more (`FORGET_REFILL_MS`). `released`: expired leases, whatever became of their items; `expired` and `retired`: all
    * that went so in this step. `more`: there was more than one step should do; call again.
    */
   sweep(args: {
     pool: string;
   }): Promise<{ released: number; expired: number; retired: number; forgotten: number; more: boolean }>;
 
-  /** A wish to have at least `below` items (free, held or cooling) that match; the leader submits what is missing. Replaces one of equal `where`. */
+  /** A wish to have at least `below` items (free, held or cooling) that match; the leader submits what is missing. Replaces one of equal `where`. Left again from time to time, or forgotten. */
   putRefill(args: { pool: string; refill: Refill }): Promise<void>;
   refills(args: { pool: string }): Promise<Refill[]>;
 

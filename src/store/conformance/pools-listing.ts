@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import type { ItemState } from "../../protocol/pool.ts";
-import type { Refill } from "../pool-store.ts";
+import { FORGET_REFILL_MS, type Refill } from "../pool-store.ts";
 import { HandClock, range, siteCase, type StoreHarness } from "./harness.ts";
-import { declaredPool, isConserved, item, items } from "./pool-driver.ts";
+import { declaredPool, isConserved, item, items, type Pool } from "./pool-driver.ts";
 
 export function poolListing(harness: StoreHarness): void {
   siteCase(harness, "pages, counts and stats of each state, oldest put first", async ({ open }) => {
@@ -99,4 +99,44 @@ export function poolListing(harness: StoreHarness): void {
     );
     expect(await listed(other)).toEqual([]);
   });
+
+  siteCase(
+    harness,
+    "refills that nobody has left again for a week are forgotten, but for those that are waited with",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const store = await open(clock.options);
+      const [pool, other] = [await declaredPool(store), await declaredPool(store, {}, "other")];
+      const terms = { below: 1, queue: "q", payload: "1", maxAttempts: 1, timeoutMs: 0 };
+      const left = async ({ pool: name }: Pool, ...users: string[]) => {
+        for (const user of users)
+          await store.pools.putRefill({ pool: name, refill: { where: { user: [user] }, ...terms } });
+      };
+      const listed = async ({ pool: name }: Pool) =>
+        (await store.pools.refills({ pool: name })).map(({ where }) => String(where["user"]?.[0])).toSorted();
+      const many = range(0, 700).map((n) => `u${n}`);
+      await left(pool, ...many, "waits", "again");
+      await left(other, "a");
+      clock.advance(86_400_000);
+      await left(pool, "again", "late");
+      clock.advance(FORGET_REFILL_MS - 86_400_001);
+      const patience = { where: { user: ["waits"] }, waitFor: { patienceMs: 1000 } };
+      expect(await pool.ask("h", { ...patience, request: "r" })).toMatchObject({ position: 0 });
+      await pool.sweep();
+      expect(await listed(pool)).toHaveLength(703);
+      clock.advance(1);
+      await pool.sweep();
+      expect(await listed(pool)).toEqual(["again", "late", "waits"]);
+      // What is forgotten is left anew like any other.
+      await left(pool, "u1");
+      expect(await listed(pool)).toEqual(["again", "late", "u1", "waits"]);
+      expect(await listed(other)).toEqual(["a"]);
+      clock.advance(86_400_000);
+      await pool.sweep();
+      expect(await listed(pool)).toEqual(["u1", "waits"]);
+      clock.advance(FORGET_REFILL_MS);
+      for (const one of [pool, other]) await one.sweep();
+      expect([await listed(pool), await listed(other)]).toEqual([[], []]);
+    },
+  );
 }

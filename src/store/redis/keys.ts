@@ -81,7 +81,7 @@ export interface LockKeys {
  * - `holder:<holder>` SET of numbers of what it holds, and of `=<request>` of its places in line.
  * - `line:<where>`, `waiting` ZSETs of those who wait with equal `where`, of all, by first asking; `patience` ZSET by when they are
  *   forgotten; `waiters` HASH request -> who waits for what.
- * - `joint:<n>` ZSETs, only within a script. `refills` HASH where -> JSON.
+ * - `joint:<n>` ZSETs, only within a script. `refills` HASH where -> JSON; `left` ZSET of the same by when each was left last.
  */
 export interface PoolKeys {
   /** `{<p>pool:<name>}:`, what all names of the pool begin with. */
@@ -89,6 +89,7 @@ export interface PoolKeys {
   /** Channel: something may be free, or the line has moved. */
   hint: string;
   refills: string;
+  left: string;
 }
 
 export interface FleetKeys {
@@ -197,7 +198,7 @@ export function redisKeys(namespace: string): Keys {
     limit: (name) => `{${p}limit:${name}}`,
     pool: (name) => {
       const base = `{${p}pool:${name}}:`;
-      return { base, hint: `${base}hint`, refills: `${base}refills` };
+      return { base, hint: `${base}hint`, refills: `${base}refills`, left: `${base}left` };
     },
     configs: (automation) => fleet(`config:${automation}`),
     fleet: {

@@ -1,6 +1,6 @@
 import { FleetError } from "../../errors.ts";
 import type { ItemRecord } from "../../protocol/pool.ts";
-import type { ClaimResult, PoolStore } from "../pool-store.ts";
+import { type ClaimResult, FORGET_REFILL_MS, type PoolStore } from "../pool-store.ts";
 import { refill as refillOf } from "../records.ts";
 import { enterName } from "./name-index.ts";
 import type { RedisParts } from "./parts.ts";
@@ -165,14 +165,17 @@ export function redisPools({ link, run, keys, identity, subscriber, book }: Redi
     async sweep({ pool }) {
       const [released, expired, retired, forgotten, more] = await call<
         [number, number, number, number, number]
-      >("pool-sweep", pool);
+      >("pool-sweep", pool, { refillMs: String(FORGET_REFILL_MS) });
       return { released, expired, retired, forgotten, more: more === 1 };
     },
 
     async putRefill({ pool, refill }) {
-      const key = keys.pool(pool).refills;
-      const command = ["HSET", key, wireOfWhere(refill.where), JSON.stringify(refill)];
-      await link.call(command, { repeatable: true, key });
+      const { refills: key, left, base } = keys.pool(pool);
+      const where = wireOfWhere(refill.where);
+      const now = await run<string>("now", { keys: { meta: base }, repeatable: true });
+      // In this order: a sweep in between forgets none that was just left.
+      await link.call(["ZADD", left, now, where], { repeatable: true, key: left });
+      await link.call(["HSET", key, where, JSON.stringify(refill)], { repeatable: true, key });
     },
 
     async refills({ pool }) {

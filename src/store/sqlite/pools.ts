@@ -11,7 +11,7 @@ import { createPoolHolders } from "./pool-holders.ts";
 import { type Item, readItem } from "./pool-items.ts";
 import { dropItem, putItem } from "./pool-moves.ts";
 import { createPoolRecords } from "./pool-records.ts";
-import { createPoolRefills } from "./pool-refills.ts";
+import { createPoolRefills, forgetRefills } from "./pool-refills.ts";
 import { beginRenewal, isRenewing, renew } from "./pool-renew.ts";
 import { AT_ONCE, expireItem, forget, tidy } from "./pool-sweep.ts";
 import { createPoolWatch } from "./pool-watch.ts";
@@ -61,13 +61,14 @@ export function createPools(parts: {
     const { leasesExpired, expired, retired } = pool.totals;
     const tidied = tidy(db, pool);
     const { forgotten, more } = forget(db, pool);
+    const moreWishes = forgetRefills(db, pool);
     const { totals } = pool;
     return {
       released: totals.leasesExpired - leasesExpired,
       expired: totals.expired - expired,
       retired: totals.retired - retired,
       forgotten,
-      more: more || tidied.more,
+      more: more || tidied.more || moreWishes,
     };
   }
 

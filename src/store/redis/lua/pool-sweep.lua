@@ -1,7 +1,7 @@
--- Settles what time has ended, and forgets retired items beyond what is kept.
+-- Settles what time has ended, and forgets retired items beyond what is kept, and wishes that were not left again for long.
 -- USES clock, pool-head, pool, pool-item, pool-ends, pool-line, pool-settle, pool-find
 -- KEYS base
--- ARGV clock, fleet
+-- ARGV clock, fleet, refillMs
 -- FLAGS allow-oom
 -- ->   {released, expired, retired, forgotten, 1 where there is more}
 p.open(KEYS[1], now_us(), ARGV[2])
@@ -23,5 +23,22 @@ if forgotten > 0 then
     p.erase(number, p.read(number))
   end
 end
+
+local refills, left = p.base .. "refills", p.base .. "left"
+if call("HLEN", refills) > call("ZCARD", left) then
+  -- Some were left by a version that kept no time of it.
+  for _, where in ipairs(call("HKEYS", refills)) do call("ZADD", left, "NX", format("%d", p.now), where) end
+end
+local horizon = format("%d", p.now - tonumber(ARGV[3]))
+local stale = call("ZRANGE", left, "-inf", horizon, "BYSCORE", "LIMIT", "0", format("%d", most))
+for _, where in ipairs(stale) do
+  -- Whoever waits in line left it long ago, and wishes so still.
+  if call("EXISTS", p.base .. "line:" .. where) == 1 then
+    call("ZADD", left, format("%d", p.now), where)
+  else
+    call("ZREM", left, where)
+    call("HDEL", refills, where)
+  end
+end
 p.close()
-return { released, expired, retired, forgotten, (p.more or forgotten == most) and 1 or 0 }
+return { released, expired, retired, forgotten, (p.more or forgotten == most or #stale == most) and 1 or 0 }
