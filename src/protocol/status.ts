@@ -82,7 +82,7 @@ export interface WorkerRecord extends WorkerInfo {
   /** Counts the incarnations that bore this id; never goes back. */
   generation: number;
   lastSeenAt: number;
-  /** Store time after which it counts as offline. */
+  /** Store time after which it counts as offline; of one that signed off, when it was last seen. */
   expiresAt: number;
   slots: SlotStatus[];
   /** What is asked of it; left out where that is nothing. */
@@ -149,4 +149,12 @@ export interface RunningTask {
 export function workerState(worker: Pick<WorkerRecord, "draining" | "expiresAt">, now: number): WorkerState {
   if (worker.expiresAt <= now) return "offline";
   return worker.draining ? "draining" : "online";
+}
+
+/** Whether it signed off; one that is offline and did not was lost. */
+export function signedOff({
+  lastSeenAt,
+  expiresAt,
+}: Pick<WorkerRecord, "lastSeenAt" | "expiresAt">): boolean {
+  return expiresAt <= lastSeenAt;
 }

@@ -106,6 +106,24 @@ export function registryDesired(harness: StoreHarness): void {
     expect((await registry.view()).revision).toBe(last);
   });
 
+  siteCase(
+    harness,
+    "after a loss of all data the revision is past the time of what was read before",
+    async ({ open }) => {
+      const clock = new HandClock();
+      const store = await open(clock.options);
+      clock.advance(1000);
+      await register(store.registry, worker("w"));
+      const before = await store.registry.view();
+      expect(before.revision).toBeGreaterThanOrEqual(clock.ms - 1000);
+      expect(before.revision).toBeLessThan(before.now);
+      await store.wipe();
+      clock.advance(1);
+      await register(store.registry, worker("w"));
+      expect((await store.registry.view()).revision).toBeGreaterThan(before.now);
+    },
+  );
+
   siteCase(harness, "a beat answers the revision that the view shows", async ({ open }) => {
     const { registry } = await open();
     const info = worker("w");

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { workerState } from "../../protocol/status.ts";
+import { signedOff, workerState } from "../../protocol/status.ts";
 import { HandClock, openThree, range, siteCase, type StoreHarness } from "./harness.ts";
 import { beat, claim, manifest, register, slotIds, status, TTL, worker } from "./workers.ts";
 
@@ -167,8 +167,15 @@ export function registryWorkers(harness: StoreHarness): void {
     const view = await registry.view();
     const states = view.workers.map((one) => [one.id, workerState(one, view.now)]);
     expect(Object.fromEntries(states)).toEqual({ w: "offline", other: "online" });
+    // It can be told from one whose time ran out, and nothing late brings it back.
+    expect(view.workers.filter((one) => signedOff(one)).map(({ id }) => id)).toEqual(["w"]);
+    expect(await beat(registry, leaving)).toEqual({ outcome: "unknown" });
     expect(slotIds(await claim(registry, staying, "a", [0, 1, 2]))).toEqual([0, 1]);
     expect(await register(registry, worker("w", 2))).toMatchObject({ outcome: "registered", generation: 2 });
+    clock.advance(TTL);
+    const later = await registry.view();
+    for (const one of later.workers)
+      expect([workerState(one, later.now), signedOff(one)]).toEqual(["offline", false]);
   });
 
   siteCase(harness, "deregister by an incarnation of the past changes nothing", async ({ open }) => {

@@ -22,7 +22,8 @@ export interface FleetRow {
 
 const READ =
   "SELECT revision, last_token, leader, leader_token, leader_expires, leader_rank FROM fleets WHERE ns = ? LIMIT 1";
-const ENSURE = "INSERT OR IGNORE INTO fleets (ns, fleet_id) VALUES (?, ?)";
+/** The revision begins at the store's time, so it grows also over a loss of all data. */
+const ENSURE = "INSERT OR IGNORE INTO fleets (ns, fleet_id, revision) VALUES (?, ?, ?)";
 const FLEET_ID = "SELECT fleet_id FROM fleets WHERE ns = ?";
 const BUMP = "UPDATE fleets SET revision = revision + 1 WHERE ns = ?";
 const SET_TOKEN = "UPDATE fleets SET last_token = ? WHERE ns = ?";
@@ -30,8 +31,8 @@ const SET_LEADER =
   "UPDATE fleets SET leader = ?, leader_token = ?, leader_expires = ?, leader_rank = ? WHERE ns = ?";
 
 /** The fleet's id in this namespace; `candidate` becomes it when there is none yet. Inside a write transaction. */
-export function ensureFleet(db: Database, ns: string, candidate: string): string {
-  db.sql(ENSURE).run(ns, candidate);
+export function ensureFleet(db: Database, ns: string, candidate: string, now: number): string {
+  db.sql(ENSURE).run(ns, candidate, now);
   return readFleetId(db, ns) ?? candidate;
 }
 
@@ -42,7 +43,7 @@ export function readFleetId(db: Database, ns: string): string | undefined {
 export function createFleetRow(parts: { db: Database; ns: string; fleetId: string; clock: Clock }): FleetRow {
   const { db, ns, fleetId, clock } = parts;
   // A wipe takes the row along; whoever writes next puts it back, with the id that this connection knows.
-  const ensure = () => ensureFleet(db, ns, fleetId);
+  const ensure = () => ensureFleet(db, ns, fleetId, clock());
   // Also survives a wipe: the clock counts milliseconds, and a claim within the same one must not get an old token.
   let lastGiven = 0;
 

@@ -52,7 +52,7 @@ async function assemble(
 
   let fleetId: string;
   try {
-    fleetId = await writer.write(() => ensureFleet(db, namespace, uuidv7()), {
+    fleetId = await writer.write(() => ensureFleet(db, namespace, uuidv7(), clock()), {
       shortcut: () => readFleetId(db, namespace),
     });
   } catch (error) {

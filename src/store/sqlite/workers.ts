@@ -29,8 +29,9 @@ const PUT = `INSERT OR REPLACE INTO workers
   (ns, id, incarnation, generation, last_seen_at, expires_at, info, slots) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 const BEAT = "UPDATE workers SET last_seen_at = ?, expires_at = ? WHERE ns = ? AND id = ?";
 const SET_SLOTS = "UPDATE workers SET slots = ? WHERE ns = ? AND id = ?";
-const SET_OFFLINE =
-  "UPDATE workers SET expires_at = min(expires_at, ?) WHERE ns = ? AND id = ? AND incarnation = ?";
+// Without an incarnation, so that a late beat of this one does not bring it back.
+const SIGN_OFF = `UPDATE workers SET expires_at = min(last_seen_at, ?), incarnation = ''
+  WHERE ns = ? AND id = ? AND incarnation = ?`;
 const OFFLINE = "SELECT id FROM workers WHERE ns = ? AND expires_at < ?";
 const DROP = "DELETE FROM workers WHERE ns = ? AND id = ?";
 const GET_GENERATION = "SELECT generation FROM worker_generations WHERE ns = ? AND id = ?";
@@ -110,7 +111,7 @@ export function createWorkers(parts: {
     deregister({ workerId, incarnation }) {
       return writer.write(() => {
         if (get(workerId)?.incarnation !== incarnation) return;
-        db.sql(SET_OFFLINE).run(clock(), ns, workerId, incarnation);
+        db.sql(SIGN_OFF).run(clock(), ns, workerId, incarnation);
         slots.dropOfWorker(workerId, incarnation);
         fleet.bumpRevision();
       });

@@ -13,7 +13,7 @@ local generation, seen, _, holder = string.match(beat or "", "^(%d+)|(%d+)|(%d+)
 if holder ~= incarnation then return "unknown" end
 
 -- Without an incarnation, so that a late beat of this one does not bring it back.
-redis.call("HSET", beats, id, generation .. "|" .. seen .. "|" .. int(now) .. "|")
+redis.call("HSET", beats, id, generation .. "|" .. seen .. "|" .. int(math.min(tonumber(seen), now)) .. "|")
 redis.call("HDEL", observed, id)
 local held = redis.call("HGETALL", leases)
 for i = 1, #held, 2 do
