@@ -42,6 +42,16 @@ export class Control {
     return this.#leader.turn(revision);
   }
 
+  /** Somebody has seen that nobody leads: it stands for election with its next turn. */
+  vacant(): void {
+    this.#leader.vacant();
+  }
+
+  /** Gives the lead up, and stands for no election any more. To be called again where it failed. */
+  resign(): Promise<void> {
+    return this.#leader.resign();
+  }
+
   /** Waits for what is under way, and gives the lead up. */
   async stop(): Promise<void> {
     await Promise.all(this.#services.map((service) => service.stop()));

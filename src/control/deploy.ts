@@ -93,6 +93,9 @@ function deployedOf(entry: DeployEntry): DesiredAutomation["deployed"] {
   );
 }
 
+/** Entries count where they have changed, or only where there is no desired state at all. */
+export type DeployHow = "changed" | "missing";
+
 /** What is told of a config that a deploy has changed. */
 type Told = (change: { automation: string; generation: number; by: string; note: string | null }) => void;
 
@@ -105,14 +108,15 @@ export async function applyDeploy(
   program: Program,
   log: Log,
   told: Told = () => undefined,
+  how: DeployHow = "changed",
 ): Promise<void> {
   for (const { manifest } of program.automations) {
-    await applyEntry({ registry, log, told }, manifest, program.deploy[manifest.name] ?? {});
+    await applyEntry({ registry, log, told, how }, manifest, program.deploy[manifest.name] ?? {});
   }
 }
 
 async function applyEntry(
-  { registry, log, told }: { registry: Registry; log: Log; told: Told },
+  { registry, log, told, how }: { registry: Registry; log: Log; told: Told; how: DeployHow },
   manifest: Manifest,
   entry: DeployEntry,
 ): Promise<void> {
@@ -125,6 +129,7 @@ async function applyEntry(
       });
     const { desired } = view;
     const current = Object.hasOwn(desired, name) ? desired[name] : undefined;
+    if (current !== undefined && how === "missing") return;
     const seeded = seed(name, current, entry);
     if (seeded === undefined) return;
     const configured = configText(current) !== configText(seeded.desired);

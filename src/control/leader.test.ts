@@ -111,3 +111,37 @@ test("a master that waits for the lead asks for it every second, so that it lead
   for (const one of [dead, next, worker]) await one.resign();
   await store.close();
 }, 20_000);
+
+test("who has resigned is granted nothing any more, and gives back what it was granted late", async () => {
+  const store = await openStore("sqlite::memory:");
+  const { registry } = store;
+  const options = { store, leaseMs: 600_000, sweepMs: 600_000, log: SILENT };
+  const leads = async () => (await registry.view()).leader;
+  const first = new Leader({ ...options, candidate: "first", rank: 0 });
+  // It resigns while it asks for the lead.
+  const turning = first.turn(undefined);
+  await first.resign();
+  await turning;
+  expect([await leads(), first.leading]).toEqual([null, false]);
+  await first.turn(undefined);
+  expect(await leads()).toBeNull();
+
+  // Its resignation is lost, and made again.
+  const second = new Leader({ ...options, candidate: "second", rank: 0 });
+  const third = new Leader({ ...options, candidate: "third", rank: 0 });
+  for (const one of [second, third]) await one.turn(undefined);
+  expect(await leads()).toBe("second");
+  vi.spyOn(registry, "resign").mockRejectedValueOnce(new Error("lost"));
+  await expect(second.resign()).rejects.toThrow("lost");
+  expect(second.leading).toBe(false);
+  await second.resign();
+  expect(await leads()).toBeNull();
+  // Others ask from time to time, and at once where they have seen that nobody leads.
+  await third.turn(undefined);
+  expect(third.leading).toBe(false);
+  third.vacant();
+  await third.turn(undefined);
+  expect([await leads(), third.leading]).toEqual(["third", true]);
+  await third.resign();
+  await store.close();
+});

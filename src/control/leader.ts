@@ -37,7 +37,7 @@ export interface LeaderOptions {
 }
 
 /**
- * What one process per fleet does for all: place slots, stop canaries that crash, clear away what has expired. Whoever calls `turn` often enough stands for
+ * What one process per fleet does for all: place slots, stop canaries that fare badly, clear away what has expired. Whoever calls `turn` often enough stands for
  * election; the lease in the store decides. What a leader writes bears its token, so a former leader that was frozen writes
  * nothing, and by its own clock it stops before its lease ends.
  */
@@ -49,6 +49,12 @@ export class Leader {
   /** Own (monotonic) time until which the lease surely holds. */
   #sureUntil = 0;
   #nextElection = 0;
+  /** The asking for the lead that is under way. */
+  #standing: Promise<void> = Promise.resolve();
+  /** It stands for no election any more. */
+  #over = false;
+  /** Its lease may still be in the store. */
+  #owesLead = false;
   /** Revision of the view that was placed last; undefined when it must be placed anew. */
   #placedAt: number | undefined;
   /** Own time at which the first worker of that view expires unless it is heard of: that changes no revision. */
@@ -62,7 +68,8 @@ export class Leader {
     this.#options = options;
     this.#canaries = new CanaryGuard(options);
     const { store, candidate, log } = options;
-    this.#agreement = new Agreement({ store, source: candidate.split(" ")[0] ?? candidate, log });
+    const source = candidate.split(" ")[0] ?? candidate;
+    this.#agreement = new Agreement({ store, source, log });
   }
 
   get leading(): boolean {
@@ -71,7 +78,9 @@ export class Leader {
 
   /** One step; call it about once a second and on hints, with the revision that the caller knows of (if any). */
   async turn(revision: number | undefined): Promise<void> {
-    await this.#stand();
+    if (this.#over) return;
+    this.#standing = this.#stand();
+    await this.#standing;
     if (!this.leading) return;
     if (revision !== this.#placedAt || monotonicMs() >= this.#nextExpiry) await this.#place();
     if (this.leading) await this.#canaries.turn();
@@ -84,10 +93,21 @@ export class Leader {
     }
   }
 
+  /** Nobody leads: the next turn asks for the lead at once. */
+  vacant(): void {
+    if (!this.leading) this.#nextElection = 0;
+  }
+
+  /** Gives the lead up, and stands for no election any more. To be called again where it failed. */
   async resign(): Promise<void> {
-    if (this.#token === undefined) return;
+    this.#over = true;
     this.#token = undefined;
+    // What asks for the lead now may be granted it.
+    await this.#standing.catch(() => undefined);
+    this.#token = undefined;
+    if (!this.#owesLead) return;
     await this.#options.store.registry.resign({ candidate: this.#options.candidate });
+    this.#owesLead = false;
   }
 
   async #stand(): Promise<void> {
@@ -95,7 +115,10 @@ export class Leader {
     if (started < this.#nextElection) return;
     const { candidate, rank, leaseMs, log, store } = this.#options;
     const led = this.leading;
+    // Also where no answer comes.
+    this.#owesLead = true;
     const { leading, token, leader } = await store.registry.lead({ candidate, leaseMs, rank });
+    this.#owesLead = leading;
     // Masters are few, and soon lead again where one was killed; workers are many, and each asks with a write.
     const waitMs = leading || rank === 0 ? leaseMs / 3 : Math.min(leaseMs / 3, MASTER_ASKS_MS);
     this.#nextElection = started + waitMs;

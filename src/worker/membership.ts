@@ -36,6 +36,9 @@ export class Membership {
   #info: WorkerInfo;
   #program: Program;
   #reported = "";
+  /** How often the record was changed here, and which of these changes the store has. */
+  #changes = 0;
+  #told = 0;
   #generation = 0;
   #standsBy = false;
 
@@ -68,6 +71,11 @@ export class Membership {
     return this.#standsBy;
   }
 
+  /** The record was changed, and the store is not known to have it so: `announce` is to be called, again where it failed. */
+  get untold(): boolean {
+    return this.#told < this.#changes;
+  }
+
   /** The generation that a view of the fleet shows of this incarnation. */
   set generation(generation: number) {
     this.#generation = generation;
@@ -75,23 +83,29 @@ export class Membership {
 
   /** From now on it counts as draining here; `announce` tells the fleet. */
   drain(drain: DrainStatus): void {
-    this.#info = { ...this.#info, draining: true, drain };
+    this.#change({ draining: true, drain });
   }
 
   setProgram(program: Program): void {
     this.#program = program;
-    this.#info = { ...this.#info, ...knownOf(program) };
+    this.#change(knownOf(program));
   }
 
   /** Notes whether it can receive; answers whether that changed. */
   setDeaf(why: string | null): boolean {
     if ((this.#info.deaf ?? null) === why) return false;
-    this.#info = { ...this.#info, deaf: why };
+    this.#change({ deaf: why });
     return true;
+  }
+
+  #change(changes: Partial<WorkerInfo>): void {
+    this.#info = { ...this.#info, ...changes };
+    this.#changes += 1;
   }
 
   /** Writes the record anew. False when another live incarnation bears the id. */
   async announce(): Promise<boolean> {
+    const changes = this.#changes;
     const manifests = this.#program.automations.map(({ manifest }) => manifest);
     const result = await this.#store.registry.register({
       worker: this.#info,
@@ -104,6 +118,7 @@ export class Membership {
       if (this.#standsBy) this.#log.info("the id is free again; this worker takes part again");
       this.#standsBy = false;
       this.#generation = result.generation;
+      this.#told = Math.max(this.#told, changes);
       return true;
     }
     this.#standsBy = true;

@@ -1,14 +1,16 @@
 import { applyProgram } from "../control/apply-program.ts";
 import { Control } from "../control/control.ts";
-import { knownBefore, unreadable } from "../control/damaged.ts";
+import { isOwnFault, knownBefore } from "../control/damaged.ts";
 import { messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
+import type { Program } from "../protocol/program.ts";
 import { slotKey, type SlotRef } from "../protocol/spec.ts";
 import type { DrainWish, SlotStatus } from "../protocol/status.ts";
-import type { FleetView, HeldLease, Store } from "../store/store.ts";
+import type { HeldLease, Store } from "../store/store.ts";
 import type { Watch } from "../store/watch.ts";
 import type { Books } from "./books.ts";
+import { Recovery } from "./recovery.ts";
 import { SelfCheck } from "./self-check.ts";
 import type { Turns } from "./turns.ts";
 import { ownButNotHeld } from "./wanted.ts";
@@ -39,7 +41,12 @@ export class StoreSide {
   readonly #parts: StoreSideParts;
   readonly #control: Control;
   readonly #selfCheck: SelfCheck;
+  readonly #recovery: Recovery;
   readonly #trouble = new Throttle(10_000, 60_000);
+  #recoverAt = Number.NEGATIVE_INFINITY;
+  /** The program whose `deploy` and schedules were written last, and the writing under way. */
+  #applied: Program;
+  #applying: Promise<void> = Promise.resolve();
   /** The latest that the store has told. */
   #revision: number | undefined;
   #viewReadAt = Number.NEGATIVE_INFINITY;
@@ -54,6 +61,8 @@ export class StoreSide {
     this.#parts = parts;
     const { store, books, log } = parts;
     const { member, timings } = books;
+    this.#applied = books.program;
+    this.#recovery = new Recovery(parts);
     this.#control = new Control({
       store,
       candidate: `${member.id} ${member.incarnation}`,
@@ -86,18 +95,19 @@ export class StoreSide {
     clearInterval(this.#timer);
     try {
       await Promise.all([this.#selfCheck.stop(), this.#control.stop()]);
-      await this.#parts.books.member.leave();
+      const { member } = this.#parts.books;
+      // Its record outlives it, for whoever waits for it to leave.
+      if (member.untold && !member.standsBy) await member.announce().catch(() => undefined);
+      await member.leave();
       await this.#watch?.close();
     } catch (error) {
       this.#parts.log.debug("leaving was cut short", { error: messageOf(error) });
     }
   }
 
-  /** Writes the changed record and what the program's `deploy` says, then looks what follows. */
+  /** Writes the changed record and what the program's `deploy` says, then looks what follows. What fails is done again with each tick. */
   async programChanged(): Promise<void> {
-    const { store, books, log } = this.#parts;
-    await books.member.announce();
-    await applyProgram(store, books.program, log);
+    await this.#tell();
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
     await this.tick();
   }
@@ -114,6 +124,10 @@ export class StoreSide {
       do {
         this.#again = false;
         await this.#beat();
+        await this.#recover();
+        // Before others hear of the drain: then they find that nobody leads.
+        if (books.member.draining) await this.#resign();
+        await this.#tell();
         if (!books.member.standsBy) await this.#takePart();
         changed();
         await this.#release();
@@ -141,6 +155,15 @@ export class StoreSide {
     await this.#parts.turns.renew();
   }
 
+  /** A worker that drains leads no longer: it places nothing here, and may end at any time. */
+  async #resign(): Promise<void> {
+    try {
+      await this.#control.resign();
+    } catch (error) {
+      this.#parts.log.debug("the lead was not given up yet", { error: messageOf(error) });
+    }
+  }
+
   async #beat(): Promise<void> {
     const { books, log, statuses } = this.#parts;
     const { timings, member } = books;
@@ -164,46 +187,54 @@ export class StoreSide {
 
   /** The store does not know this worker: it came back empty, or this worker was away for so long that its id was taken. */
   async #reenter(): Promise<void> {
-    const { books, log } = this.#parts;
+    const { member, leases } = this.#parts.books;
     this.#trouble.pass(monotonicMs(), () =>
-      log.warn("the store does not know this worker any more; registering anew"),
+      this.#parts.log.warn("the store does not know this worker any more; registering anew"),
     );
-    if (!(await books.member.announce())) {
-      // Whoever bears the id now may run its slots as well.
-      for (const lease of books.leases.all()) books.leases.drop(lease);
-      return;
-    }
-    await this.#reseed(await this.#parts.store.registry.view());
-    await applyProgram(this.#parts.store, books.program, log);
-    await this.#parts.emptied();
-    this.#viewReadAt = Number.NEGATIVE_INFINITY;
+    await this.#recovery.begin();
+    if (this.#stopped || (await member.announce())) return;
+    // Whoever bears the id now may run its slots as well.
+    for (const lease of leases.all()) leases.drop(lease);
   }
 
-  /**
-   * Where the store has lost desired state, or shows an older one, what this worker knew last is put back, with cordons; the highest
-   * generation wins.
-   * False when there was nothing to put back.
-   */
-  async #reseed(view: FleetView): Promise<boolean> {
-    const { store, books } = this.#parts;
-    const { desired, workers } = view;
-    const damaged = new Set(unreadable(view));
-    let lost = false;
-    for (const [name, known] of Object.entries(books.view?.desired ?? {})) {
-      const present = (Object.hasOwn(desired, name) ? desired[name]?.generation : undefined) ?? 0;
-      // Nobody writes over what is there and cannot be read.
-      if (present >= known.generation || damaged.has(name)) continue;
-      lost = true;
-      const record = { by: `worker ${books.member.id}`, note: "put back: the store had lost it" };
-      await store.registry.putDesired({ name, desired: known, expected: present, record });
+  /** Puts back what the store has lost, until that has succeeded once. What cannot be put back keeps this worker from nothing else. */
+  async #recover(): Promise<void> {
+    if (!this.#recovery.pending || this.#parts.books.member.standsBy || this.#stopped) return;
+    if (monotonicMs() < this.#recoverAt) return;
+    try {
+      await this.#recovery.finish();
+      this.#viewReadAt = Number.NEGATIVE_INFINITY;
+    } catch (error) {
+      if (!isOwnFault(error)) throw error;
+      this.#recoverAt = monotonicMs() + VIEW_MS;
+      this.#parts.log.error("what the store has lost could not be put back; trying again", {
+        error: messageOf(error),
+      });
     }
-    // A worker that is cordoned stays so; one that is not back yet finds it when it is.
-    for (const { id: workerId, wish } of lost ? (books.view?.workers ?? []) : []) {
-      const now = workers.find(({ id }) => id === workerId)?.wish?.cordon;
-      if (wish?.cordon !== undefined && now === undefined)
-        await store.registry.setWish({ workerId, kind: "cordon", wish: wish.cordon });
+  }
+
+  /** Writes what has changed here: this worker's record, and what a new program's `deploy` says. */
+  async #tell(): Promise<void> {
+    const { member } = this.#parts.books;
+    if (member.untold && !this.#stopped) await member.announce();
+    // One after the other: what an older program says never comes after a newer one's.
+    this.#applying = this.#applying.catch(() => undefined).then(() => this.#apply());
+    await this.#applying;
+  }
+
+  async #apply(): Promise<void> {
+    const { store, books, log } = this.#parts;
+    const { program } = books;
+    if (program === this.#applied || this.#stopped) return;
+    try {
+      await applyProgram(store, program, log);
+    } catch (error) {
+      // Nothing that another try would change: whoever has put it in place is told.
+      if (isOwnFault(error)) this.#applied = program;
+      throw error;
     }
-    return lost;
+    this.#applied = program;
+    this.#viewReadAt = Number.NEGATIVE_INFINITY;
   }
 
   async #look(): Promise<void> {
@@ -214,11 +245,18 @@ export class StoreSide {
     const view = knownBefore(read, books.view);
     const own = view.workers.find(({ incarnation }) => incarnation === books.member.incarnation);
     // A store that came back empty is not what the fleet looks like: nothing known is given up for it.
-    if (own === undefined) return this.#reenter();
+    if (own === undefined) {
+      this.#again = true;
+      return this.#reenter();
+    }
     books.member.generation = own.generation;
     if (own.wish?.drain !== undefined) this.#parts.asked(own.wish.drain);
-    if (await this.#reseed(view)) return;
+    if (await this.#recovery.look(view)) return;
     books.view = view;
+    if (view.leader === null && !books.member.draining) {
+      this.#control.vacant();
+      this.#again = true;
+    }
     this.#viewReadAt = now;
   }
 
@@ -288,6 +326,6 @@ export class StoreSide {
       void this.#watch?.close().catch(() => undefined);
       this.#listen();
     }
-    void books.member.announce().catch(() => undefined);
+    void this.tick();
   }
 }

@@ -234,7 +234,7 @@ export class Supervisor {
 
   #tellDrain(): void {
     if (this.#drain !== undefined) this.#books.member.drain(this.#drain.status);
-    void this.#books.member.announce().catch(() => undefined);
+    void this.#storeSide.tick();
   }
 
   #storeTime(): number {
