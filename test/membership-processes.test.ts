@@ -2,6 +2,9 @@
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { fleetOn } from "../src/automation/fleet.ts";
+import { FLEET_TOPICS } from "../src/contracts/life-cycle.ts";
+import { SILENT } from "../src/internal/log.ts";
 import { workerState, type WorkerRecord } from "../src/protocol/status.ts";
 import type { Store } from "../src/store/store.ts";
 import { makeProject } from "./support/cli.ts";
@@ -16,7 +19,7 @@ import {
   type WorkerProcess,
 } from "./support/nemesis-fleet.ts";
 import { allRun } from "./support/outage.ts";
-import { openPlace, placesFor } from "./support/places.ts";
+import { openPlace, type Place, placesFor } from "./support/places.ts";
 import { descendants } from "./support/processes.ts";
 
 const SLOTS = 4;
@@ -120,6 +123,46 @@ describe.each(placesFor("Redis"))("on $name", ({ at }) => {
     expect(again.worker.generation).toBeGreaterThan(taken.worker.generation);
   }, 180_000);
 });
+
+test("who listens is told of a worker that was killed, that it is lost, and of one that drains, that it has left", async () => {
+  const cwd = makeProject(projectFiles(SLOTS));
+  const shared = (placesFor("Redis")[0] as Place).at(cwd);
+  const store = await openPlace(shared);
+  onTestFinished(() => store.close());
+  const heard: string[] = [];
+  const fleet = fleetOn(store, { log: SILENT });
+  const ear = fleet.events.subscribe(FLEET_TOPICS.workerOffline);
+  const listening = (async () => {
+    for await (const { payload } of ear) heard.push(`${payload.worker} ${payload.reason}`);
+  })();
+  await ear.ready;
+  const leaderOf = async () => (await store.registry.view()).leader?.split(" ")[0];
+  const workers = new Map<string, WorkerProcess>();
+  for (const id of ["a", "b", "c"]) {
+    workers.set(id, start({ cwd, id, flags: shared.flags }));
+    await vi.waitFor(async () => expect((await record(store, id)).state).toBe("online"), {
+      timeout: 60_000,
+      interval: 100,
+    });
+  }
+  // Killed is the one that leads: nobody could have seen that but its successor.
+  expect(await leaderOf()).toBe("a");
+  await endWorker(workers.get("a") as WorkerProcess);
+  await vi.waitFor(() => expect(heard).toEqual(["a lost"]), { timeout: 60_000, interval: 100 });
+  const leads = await leaderOf();
+  const follows = leads === "b" ? "c" : "b";
+  for (const [id, told] of [
+    [follows, ["a lost", `${follows} drain`]],
+    [leads as string, ["a lost", `${follows} drain`, `${leads} drain`]],
+  ] as const) {
+    const worker = workers.get(id) as WorkerProcess;
+    worker.child.kill("SIGTERM");
+    expect(await worker.ended).toBe(0);
+    await vi.waitFor(() => expect(heard).toEqual(told), { timeout: 10_000, interval: 50 });
+  }
+  await ear.close();
+  await listening;
+}, 180_000);
 
 test("the default id stays the same over restarts", async () => {
   const cwd = makeProject(projectFiles(1));

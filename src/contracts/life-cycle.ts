@@ -55,7 +55,7 @@ export const FLEET_TOPICS = Object.freeze({
     worker: "text",
     host: "text",
   }),
-  /** A worker has signed off. */
+  /** A worker has signed off (`reason` is `"drain"`), or was lost (`"lost"`): it is not heard of any more. */
   workerOffline: own<{ worker: string; reason: string }>("fleet.worker.offline", {
     worker: "text",
     reason: "text",

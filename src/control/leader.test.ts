@@ -1,8 +1,11 @@
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
+import { FLEET_TOPICS } from "../contracts/life-cycle.ts";
 import { definePool } from "../contracts/pool.ts";
 import { SILENT } from "../internal/log.ts";
+import { eventBus } from "../primitives/events.ts";
 import { poolSettings } from "../primitives/pool-settings.ts";
+import { register, TTL, worker } from "../store/conformance/workers.ts";
 import { openStore } from "../store/open.ts";
 import { Leader } from "./leader.ts";
 
@@ -111,6 +114,50 @@ test("a master that waits for the lead asks for it every second, so that it lead
   for (const one of [dead, next, worker]) await one.resign();
   await store.close();
 }, 20_000);
+
+test("tells those who listen of workers that are lost, once each, and not of those that signed off", async () => {
+  let now = 1_781_234_567_890;
+  const store = await openStore("sqlite::memory:", { frozenNow: () => now });
+  const { registry } = store;
+  const heard: string[] = [];
+  const ear = eventBus({ store: store.events, source: "monitor" }).subscribe(FLEET_TOPICS.workerOffline);
+  const listening = (async () => {
+    for await (const { payload } of ear) heard.push(`${payload.worker} ${payload.reason}`);
+  })();
+  await ear.ready;
+  for (const id of ["killed", "drained", "stays"]) await register(registry, worker(id));
+  const options = { store, leaseMs: 600_000, sweepMs: 600_000, log: SILENT };
+  const leader = new Leader({ ...options, candidate: "a", rank: 0 });
+  await leader.turn(await registry.revision());
+  await registry.deregister({ workerId: "drained", incarnation: "drained-1" });
+  now += TTL;
+  const turn = async () => {
+    await registry.beat({
+      workerId: "stays",
+      incarnation: "stays-1",
+      ttlMs: TTL,
+      leaseMs: 1,
+      leases: [],
+    });
+    await leader.turn(await registry.revision());
+  };
+  // With the first event lost on its way out.
+  const publish = vi.spyOn(store.events, "publishMany").mockRejectedValueOnce(new Error("lost"));
+  await vi.waitFor(
+    async () => {
+      await turn();
+      expect(heard).toEqual(["killed lost"]);
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+  expect(publish).toHaveBeenCalledTimes(2);
+  for (let more = 0; more < 5; more++) await turn();
+  expect(heard).toEqual(["killed lost"]);
+  await leader.resign();
+  await ear.close();
+  await listening;
+  await store.close();
+}, 40_000);
 
 test("who has resigned is granted nothing any more, and gives back what it was granted late", async () => {
   const store = await openStore("sqlite::memory:");

@@ -7,6 +7,7 @@ import { ANSWER_PREFIX, ASK_PREFIX, PROBE_PREFIX } from "../protocol/event.ts";
 import { Agreement } from "./agreement.ts";
 import { CanaryGuard } from "./canary.ts";
 import { isOwnFault, placeable } from "./damaged.ts";
+import { Departures } from "./departures.ts";
 import { place } from "./place.ts";
 import { type SweepStep, sweepInTurns } from "./sweep-turns.ts";
 import { EDGE_AGED_OUT_MS } from "./topology.ts";
@@ -45,6 +46,7 @@ export class Leader {
   readonly #options: LeaderOptions;
   readonly #canaries: CanaryGuard;
   readonly #agreement: Agreement;
+  readonly #departures: Departures;
   #token: string | undefined;
   /** Own (monotonic) time until which the lease surely holds. */
   #sureUntil = 0;
@@ -70,6 +72,7 @@ export class Leader {
     const { store, candidate, log } = options;
     const source = candidate.split(" ")[0] ?? candidate;
     this.#agreement = new Agreement({ store, source, log });
+    this.#departures = new Departures({ store, source, log });
   }
 
   get leading(): boolean {
@@ -82,7 +85,8 @@ export class Leader {
     this.#standing = this.#stand();
     await this.#standing;
     if (!this.leading) return;
-    if (revision !== this.#placedAt || monotonicMs() >= this.#nextExpiry) await this.#place();
+    const stale = monotonicMs() >= Math.min(this.#nextExpiry, this.#departures.due);
+    if (revision !== this.#placedAt || stale) await this.#place();
     if (this.leading) await this.#canaries.turn();
     if (monotonicMs() >= this.#nextSweep && !this.#sweeping) {
       this.#nextSweep = monotonicMs() + this.#options.sweepMs;
@@ -138,6 +142,7 @@ export class Leader {
     this.#nextExpiry = monotonicMs() + Math.min(this.#options.leaseMs, ...expiries) + 20;
     this.#placedAt = view.revision;
     void this.#agreement.look(view);
+    this.#departures.see(view);
     const next = place(
       { desired: placeable(view), workers: view.workers, current: view.assignments },
       view.now,
