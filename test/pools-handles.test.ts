@@ -6,6 +6,7 @@ import { FleetError, isFleetError, type ErrorCode } from "../src/errors.ts";
 import type { Log } from "../src/internal/log.ts";
 import { Pools } from "../src/primitives/pools.ts";
 import type { Lease } from "../src/primitives/pool.ts";
+import { until } from "../src/store/conformance/harness.ts";
 import type { PoolStore } from "../src/store/pool-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { openPlace, PLACES } from "./support/places.ts";
@@ -442,6 +443,141 @@ describe.each(PLACES)("on $name", ({ at }) => {
       await refusal(pools.handle(ANY).claim({ holdSeconds: 60 }), "FLEET_STORE_UNAVAILABLE");
       expect((await others.handle(ANY).stats())?.totals.claimed).toBe(1);
       await one(others.handle(ANY).claim({ waitSeconds: 5 }));
+    });
+  });
+
+  describe("an end whose answer was lost", () => {
+    /** A claimed item of one process whose first end has no answer; `done`: it was carried out, though. */
+    async function held(options: { done?: boolean; hold?: number; autoExtend?: boolean } = {}) {
+      const { done = true, hold = 60, autoExtend = false } = options;
+      const asked: string[] = [];
+      let lost = false;
+      const site = await setUp((inner) => ({
+        change: async (args) => {
+          asked.push(args.change.do);
+          if (lost || args.change.do === "extend") return inner.change(args);
+          lost = true;
+          if (done) await inner.change(args);
+          throw new FleetError("FLEET_STORE_UNAVAILABLE", "gone", { retryable: true, outcome: "unknown" });
+        },
+      }));
+      const pool = site.pools.handle(ANY);
+      const id = await pool.put({ payload: 1 });
+      const lease = await one(pool.claim({ holdSeconds: hold, autoExtend }));
+      return { ...site, pool, id, lease, asked };
+    }
+    const unanswered = (work: Promise<unknown>) => refusal(work, "FLEET_STORE_UNAVAILABLE");
+
+    it("is done: the same again says so", async () => {
+      const { lease, pool } = await held();
+      const { signal } = lease;
+      await unanswered(lease.release());
+      await lease.release();
+      // Once that is known, it stays so.
+      await lease.release();
+      expect(signal.aborted).toBe(false);
+      expect((await refusal(lease.extend(1), "FLEET_LEASE_LOST")).message).toContain("it was released");
+      expect((await pool.stats())?.totals).toMatchObject({ claimed: 1, released: 1 });
+      // What is free again may have been claimed by somebody else meanwhile: nothing is taken from them.
+      const { lease: mine, others } = await held();
+      await unanswered(mine.release());
+      const theirs = await one(others.handle(ANY).claim());
+      await mine.release();
+      await theirs.extend(1);
+    });
+
+    it("was not: the same again does it", async () => {
+      const { lease, pool, id } = await held({ done: false });
+      await unanswered(lease.retire("worn out"));
+      expect((await pool.get(id))?.state).toBe("held");
+      await lease.retire("worn out");
+      expect((await pool.get(id))?.state).toBe("retired");
+    });
+
+    it("is no other end than was asked for", async () => {
+      const released = await held();
+      await unanswered(released.lease.release());
+      // Somebody else may have got it: it is not out of use, nor does it rest.
+      await refusal(released.lease.retire(), "FLEET_LEASE_LOST");
+      await refusal(released.lease.cool(5), "FLEET_LEASE_LOST");
+      expect((await released.pool.get(released.id))?.state).toBe("free");
+      await released.lease.release();
+
+      const retired = await held();
+      await unanswered(retired.lease.retire("worn out"));
+      await retired.lease.retire("still");
+      await retired.lease.release();
+      await refusal(retired.lease.cool(5), "FLEET_LEASE_LOST");
+      expect(await retired.pool.get(retired.id)).toMatchObject({
+        state: "retired",
+        retired: { note: "worn out" },
+      });
+
+      const rests = await held();
+      await unanswered(rests.lease.cool(60));
+      await rests.lease.cool(60);
+      await rests.lease.cool(5);
+      await refusal(rests.lease.cool(61), "FLEET_LEASE_LOST");
+      expect((await rests.pool.get(rests.id))?.state).toBe("cooling");
+    });
+
+    it("whichever it was of several: only what all of them are is done", async () => {
+      let lost = 0;
+      const { pools } = await setUp((inner) => ({
+        change: async (args) => {
+          if (lost++ > 1) return inner.change(args);
+          if (args.change.do === "release") await inner.change(args);
+          throw new FleetError("FLEET_STORE_UNAVAILABLE", "gone", { retryable: true, outcome: "unknown" });
+        },
+      }));
+      await pools.handle(ANY).put({ payload: 1 });
+      const lease = await one(pools.handle(ANY).claim());
+      await unanswered(lease.release());
+      await unanswered(lease.retire());
+      await refusal(lease.retire(), "FLEET_LEASE_LOST");
+      await lease.release();
+      expect(await pools.handle(ANY).count("free")).toBe(1);
+    });
+
+    it("is found by whoever renews the lease, and nothing counts as lost", async () => {
+      const { lease, asked } = await held({ hold: 4, autoExtend: true });
+      const { signal } = lease;
+      await unanswered(lease.release());
+      await until("a renewal", () => asked.includes("extend"));
+      await lease.release();
+      expect(signal.aborted).toBe(false);
+    });
+
+    it("tells nothing once the lease is over by its time, nor where the item was taken away before", async () => {
+      const late = await held({ hold: 3 });
+      await unanswered(late.lease.release());
+      await until("its end", () => late.lease.signal.aborted);
+      await refusal(late.lease.release(), "FLEET_LEASE_LOST");
+
+      // Nobody has looked at it meanwhile: the answer comes too late to say what it was.
+      let begun = 0;
+      let asked = 0;
+      const { pools } = await setUp((inner) => ({
+        change: async (args) => {
+          asked += 1;
+          if (asked === 2) await until("its end", () => performance.now() > begun + 3000);
+          const answer = await inner.change(args);
+          if (asked === 2) return answer;
+          throw new FleetError("FLEET_STORE_UNAVAILABLE", "gone", { retryable: true, outcome: "unknown" });
+        },
+      }));
+      await pools.handle(ANY).put({ payload: 1 });
+      const unseen = await one(pools.handle(ANY).claim({ holdSeconds: 3 }));
+      begun = performance.now();
+      await unanswered(unseen.release());
+      await refusal(unseen.release(), "FLEET_LEASE_LOST");
+      expect(asked).toBe(2);
+
+      const taken = await held({ done: false });
+      await taken.others.handle(ANY).retire(taken.id);
+      await refusal(taken.lease.extend(1), "FLEET_LEASE_LOST");
+      await refusal(taken.lease.release(), "FLEET_LEASE_LOST");
+      expect(taken.lease.signal.aborted).toBe(true);
     });
   });
 

@@ -1,4 +1,4 @@
-import { messageOf, FleetError } from "../errors.ts";
+import { FleetError, isFleetError, messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { after, monotonicMs, type Timer } from "../internal/timers.ts";
 import type { ClaimedItem } from "../protocol/pool.ts";
@@ -42,6 +42,10 @@ export class PoolHold implements Held {
   /** It has ended otherwise than by its holder. */
   #isLost = false;
   #ending: Promise<unknown> | undefined;
+  /** What was to end it, and had its answer lost: it may have. */
+  readonly #unsure: { change: HolderChange; word: string }[] = [];
+  /** It has ended by one of those. */
+  #endedUnsure = false;
 
   constructor(parts: HoldParts) {
     this.#parts = parts;
@@ -79,20 +83,28 @@ export class PoolHold implements Held {
     const started = monotonicMs();
     const answer = await store.change({ pool, id: item.id, token: item.token, change });
     if (answer.outcome === "lease-lost") {
-      this.#lose(TAKEN, true);
+      this.#hearOver();
       throw this.#error();
     }
     if (change.do === "extend") this.#holdUntil(started + change.holdMs, change.holdMs);
     return answer.score;
   }
 
-  /** A change that ends the claim. */
+  /**
+   * A change that ends the claim. Where an answer was lost, the same again finds out what became of it: it does not fail because the first has
+   * done it.
+   */
   async end(change: HolderChange, word: string): Promise<void> {
+    this.look();
+    if (this.#isDone(change)) return;
     this.#check();
     const ending = this.change(change);
     this.#ending = ending;
     try {
       await ending;
+    } catch (error) {
+      if (isFleetError(error) && error.outcome === "unknown") this.#unsure.push({ change, word });
+      if (!this.#isDone(change)) throw error;
     } finally {
       this.#ending = undefined;
     }
@@ -118,7 +130,23 @@ export class PoolHold implements Held {
 
   /** While it is being ended, it is gone for its keeper before its holder has the answer; that says what became of it. */
   #hearLost(): void {
-    if (this.#ending === undefined) this.#lose(TAKEN, true);
+    if (this.#ending === undefined) this.#hearOver();
+  }
+
+  /**
+   * The store says that it is over. Before its sure end that is so by what was to end it and had no answer, where there is such a thing: by
+   * hand an item can only be retired or removed meanwhile, which is no less of an end. Else it was taken away.
+   */
+  #hearOver(): void {
+    const [first] = this.#unsure;
+    if (first === undefined || this.#over !== undefined || this.#isLate()) return this.#lose(TAKEN, true);
+    this.#endedUnsure = true;
+    this.#finish(first.word, true);
+  }
+
+  /** Whether that is what it has ended by, whichever of those without an answer it was. */
+  #isDone(change: HolderChange): boolean {
+    return this.#endedUnsure && this.#unsure.every((one) => suffices(one.change, change));
   }
 
   async #renew(): Promise<boolean> {
@@ -196,4 +224,14 @@ export class PoolHold implements Held {
 
 function margin(holdMs: number): number {
   return Math.min(MARGIN_MS, holdMs / 10);
+}
+
+/**
+ * Whether whoever asked for `wanted` has it where `done` was done: whoever gives an item back only wants to be done with it; one that is to be
+ * retired or to rest must not be given out.
+ */
+function suffices(done: HolderChange, wanted: HolderChange): boolean {
+  if (wanted.do === "release") return true;
+  if (wanted.do === "cool") return done.do === "cool" && done.ms >= wanted.ms;
+  return done.do === wanted.do;
 }
