@@ -101,6 +101,7 @@ it("the names on the wire are as documented", () => {
     base: "{prod:pool:x}:",
     hint: "{prod:pool:x}:hint",
     refills: "{prod:pool:x}:refills",
+    left: "{prod:pool:x}:left",
   });
   expect(redisKeys("prod").event("fleet.slot.*")).toBe("prod:event:fleet.slot.*");
   expect(redisKeys("prod").eventSeqs).toBe("{prod:events}:seq");
