@@ -45,13 +45,12 @@ export class Recovery {
     missing.lost ??= hasLost(await store.registry.view(), missing.known);
   }
 
-  /** With each view of the fleet: answers whether something is missing in it, and then puts it back. */
-  async look(view: FleetView): Promise<boolean> {
+  /** Whether desired state is missing in a view of the fleet, or shown as it was before. */
+  look(view: FleetView): boolean {
     const known = this.#parts.books.view;
     if (known === undefined || behind(view, known).length === 0) return false;
     this.#missing ??= { known, lost: true };
     this.#missing.lost = true;
-    await this.finish();
     return true;
   }
 

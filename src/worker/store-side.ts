@@ -251,7 +251,7 @@ export class StoreSide {
     }
     books.member.generation = own.generation;
     if (own.wish?.drain !== undefined) this.#parts.asked(own.wish.drain);
-    if (await this.#recovery.look(view)) return;
+    if (this.#recovery.look(view)) return this.#recover();
     books.view = view;
     if (view.leader === null && !books.member.draining) {
       this.#control.vacant();
