@@ -163,6 +163,7 @@ export function registryWorkers(harness: StoreHarness): void {
     await register(registry, staying);
     await claim(registry, leaving, "a", [0, 1]);
     await claim(registry, staying, "a", [2]);
+    clock.advance(1);
     await registry.deregister({ workerId: "w", incarnation: "w-1" });
     const view = await registry.view();
     const states = view.workers.map((one) => [one.id, workerState(one, view.now)]);
