@@ -170,12 +170,11 @@ export function redisPools({ link, run, keys, identity, subscriber, book }: Redi
     },
 
     async putRefill({ pool, refill }) {
-      const { refills: key, left, base } = keys.pool(pool);
-      const where = wireOfWhere(refill.where);
-      const now = await run<string>("now", { keys: { meta: base }, repeatable: true });
-      // In this order: a sweep in between forgets none that was just left.
-      await link.call(["ZADD", left, now, where], { repeatable: true, key: left });
-      await link.call(["HSET", key, where, JSON.stringify(refill)], { repeatable: true, key });
+      await run("pool-put-refill", {
+        keys: { base: keys.pool(pool).base },
+        args: { where: wireOfWhere(refill.where), refill: JSON.stringify(refill) },
+        repeatable: true,
+      });
     },
 
     async refills({ pool }) {

@@ -5,7 +5,7 @@
  *     -- USES clock                      preludes put before it, if any
  *     -- KEYS stream, meta               names, in the order of KEYS[1], KEYS[2], …
  *     -- ARGV clock, n, entries...       names, in the order of ARGV[1], …; the last may stand for any number
- *     -- FLAGS allow-oom                it also runs where memory is short: it makes room, or what it keeps is bounded by slots and names
+ *     -- FLAGS allow-oom                it also runs where memory is short: it makes room, or a fleet that drains what it has needs it
  *     -- ->   what it answers
  *
  * `scripts.test.ts` compares these lines with the body.
@@ -64,6 +64,7 @@ export const SCRIPT_NAMES = [
   "pool-lose",
   "pool-page",
   "pool-put",
+  "pool-put-refill",
   "pool-renew",
   "pool-retire",
   "pool-stats",

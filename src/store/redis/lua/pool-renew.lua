@@ -2,6 +2,7 @@
 -- USES clock, pool-head, pool, pool-item
 -- KEYS base
 -- ARGV clock, fleet
+-- FLAGS allow-oom
 -- ->   1 where there is more to do
 p.open(KEYS[1], now_us(), ARGV[2])
 p.know()

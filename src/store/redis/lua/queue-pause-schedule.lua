@@ -2,6 +2,7 @@
 -- USES clock, queue
 -- KEYS base
 -- ARGV clock, fleet, id, paused
+-- FLAGS allow-oom
 -- ->   "done" | "unknown"
 local id, paused = ARGV[3], ARGV[4]
 q.open(KEYS[1], now_us(), ARGV[2])

@@ -2,6 +2,7 @@
 -- USES clock, queue
 -- KEYS base
 -- ARGV clock, fleet, id, timing, spec
+-- FLAGS allow-oom
 -- ->   the schedule as it is stored
 --
 -- A schedule is stored as `<revision> <since> <1 where paused> <last tick or ->`, its timing and its spec, a line for each.

@@ -2,6 +2,7 @@
 -- USES clock
 -- KEYS base
 -- ARGV clock, id, revision
+-- FLAGS allow-oom
 -- ->   "removed" | "unknown"
 local base, id, revision = KEYS[1], ARGV[2], ARGV[3]
 

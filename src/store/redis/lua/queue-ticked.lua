@@ -1,6 +1,7 @@
 -- Notes the last tick of a schedule that was decided on, if the schedule is still that of the revision.
 -- KEYS base
 -- ARGV id, tick, revision
+-- FLAGS allow-oom
 -- ->   "noted" | "ignored"
 local schedules, id, tick = KEYS[1] .. "schedules", ARGV[1], ARGV[2]
 
