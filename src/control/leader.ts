@@ -48,6 +48,8 @@ export class Leader {
   readonly #agreement: Agreement;
   readonly #departures: Departures;
   #token: string | undefined;
+  /** The token of the last lead: it stays the same until somebody else has led. */
+  #term: string | undefined;
   /** Own (monotonic) time until which the lease surely holds. */
   #sureUntil = 0;
   #nextElection = 0;
@@ -87,6 +89,7 @@ export class Leader {
     if (!this.leading) return;
     const stale = monotonicMs() >= Math.min(this.#nextExpiry, this.#departures.due);
     if (revision !== this.#placedAt || stale) await this.#place();
+    if (this.leading) this.#departures.tell(monotonicMs());
     if (this.leading) await this.#canaries.turn();
     if (monotonicMs() >= this.#nextSweep && !this.#sweeping) {
       this.#nextSweep = monotonicMs() + this.#options.sweepMs;
@@ -130,6 +133,10 @@ export class Leader {
     // Counted from before the call, and a tenth less: it ends here before it ends in the store.
     this.#sureUntil = leading ? started + leaseMs * 0.9 : 0;
     if (leading && !led) this.#placedAt = undefined;
+    if (leading && token !== this.#term) {
+      this.#departures.forget();
+      this.#term = token;
+    }
     if (leading && !led) log.debug("leads the fleet", { candidate });
     else if (!leading && led) log.debug("leads no longer", { leader });
   }
@@ -142,7 +149,7 @@ export class Leader {
     this.#nextExpiry = monotonicMs() + Math.min(this.#options.leaseMs, ...expiries) + 20;
     this.#placedAt = view.revision;
     void this.#agreement.look(view);
-    this.#departures.see(view);
+    this.#departures.see(view, monotonicMs());
     const next = place(
       { desired: placeable(view), workers: view.workers, current: view.assignments },
       view.now,

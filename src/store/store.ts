@@ -301,7 +301,8 @@ export interface Registry {
   configHistory(args: { name: string; limit: number; before?: number }): Promise<ConfigVersion[]>;
 
   /**
-   * Takes or renews the leader lease. The token fences what a leader writes. A candidate of higher `rank` (default 0) takes the lead over
+   * Takes or renews the leader lease. The token fences what a leader writes; it stays the same until somebody else leads or it resigns, also
+   * where the lease has ended meanwhile. A candidate of higher `rank` (default 0) takes the lead over
    * from one of lower rank at once, under a token of its own: masters lead where there are any.
    */
   lead(args: {

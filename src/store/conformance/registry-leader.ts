@@ -23,6 +23,10 @@ export function registryLeader(harness: StoreHarness): void {
     expect(BigInt(second.token) > BigInt(first.token)).toBe(true);
     expect(await lead("a")).toMatchObject({ leading: false, leader: "b" });
     expect((await registry.view()).leader).toBe("b");
+    // One that ended is renewed where nobody else has led: so the token tells who came back whether others did.
+    clock.advance(LEASE);
+    expect((await registry.view()).leader).toBeNull();
+    expect(await lead("b")).toEqual(second);
   });
 
   siteCase(

@@ -10,7 +10,7 @@ export interface LeaderLease extends Pick<Registry, "lead" | "resign"> {
   holds(token: string, now: number): boolean;
 }
 
-/** One lease for the whole namespace. A lease that ended is claimed anew, under a new token, also by who had it. */
+/** One lease for the whole namespace. One that ended and that nobody took since is renewed, under its token. */
 export function createLeaderLease(parts: { fleet: FleetRow; clock: Clock; writer: Writer }): LeaderLease {
   const { fleet, clock, writer } = parts;
 
@@ -31,7 +31,7 @@ export function createLeaderLease(parts: { fleet: FleetRow; clock: Clock; writer
         const { leader, leaderToken, leaderExpires, leaderRank } = fleet.read();
         const live = leader !== null && leaderExpires > now;
         if (live && leader !== candidate && leaderRank >= rank) return { leading: false, token: "", leader };
-        const token = live && leader === candidate ? leaderToken : fleet.nextToken();
+        const token = leader === candidate ? leaderToken : fleet.nextToken();
         fleet.setLeader(candidate, token, now + leaseMs, rank);
         return { leading: true, token: String(token), leader: candidate };
       });
