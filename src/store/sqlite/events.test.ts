@@ -84,7 +84,11 @@ test("what is published while many baselines are read is behind them", async () 
   const watch = store.events.subscribe({ pattern: "t*" }, () => undefined);
   await watch.ready;
   const last = names.at(-1) as string;
+  let read = false;
+  void watch.baselines.then(() => (read = true));
   expect(await publishTo([last, "t-new"])).toMatchObject([{ seq: 2 }, { seq: 1 }]);
+  // Else nothing would have been published meanwhile.
+  expect(read).toBe(false);
   const baselines = await watch.baselines;
   expect([baselines.get(last), baselines.get("t-new") ?? 0]).toEqual([1, 0]);
   expect(baselines.size).toBeGreaterThanOrEqual(2500);
