@@ -86,8 +86,9 @@ describe("in long texts", () => {
     for (let max = 1; max <= text.length + 1; max += 1) {
       for (const part of [
         redactStart(text, max),
-        redactEnd(text, max),
-        redactEnd(text.slice(-max), max - 1),
+        redactEnd(text, max, false),
+        redactEnd(text.slice(-max), max, true),
+        redactEnd(text.slice(-max), max + 100, true),
       ]) {
         expect(part).not.toContain("S3C");
         expect(part).not.toContain("T-x");
@@ -97,7 +98,7 @@ describe("in long texts", () => {
     expect(redactStart(text, 40)).toBe("no answer from postgres://***…");
     expect(redactStart("some words", 6)).toBe("some w…");
     expect(redactStart("admin@example.com", 7)).toBe("admin@e…");
-    expect(redactEnd("x://y some words", 5)).toBe("words");
+    expect(redactEnd("x://y some words", 5, false)).toBe("words");
   });
 });
 

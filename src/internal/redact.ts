@@ -31,9 +31,11 @@ export function redactStart(text: string, max: number): string {
   return `${hidden.endsWith("@") ? hidden.slice(0, -1) : hidden}…`;
 }
 
-/** As {@link redactText}, of a text's last `max` characters. The text may be the end of a longer one itself. */
-export function redactEnd(text: string, max: number): string {
-  if (text.length <= max) return redactText(text);
+/**
+ * As {@link redactText}, of a text's last `max` characters. `cut`: it is the end of a longer one itself, however short it is by now.
+ */
+export function redactEnd(text: string, max: number, cut: boolean): string {
+  if (!cut && text.length <= max) return redactText(text);
   // What is left off may have been the beginning of an address.
   const scheme = "x://";
   return redactText(scheme + text)

@@ -87,7 +87,7 @@ describe("blame", () => {
   });
 
   it("records the end of standard error, without passwords of addresses", () => {
-    const errorOf = (stderr: string) =>
+    const errorOf = (stderr: string, stderrCut = false) =>
       blame(
         {
           key: "q@1",
@@ -97,7 +97,7 @@ describe("blame", () => {
           orderly: false,
           lastWords: undefined,
           killedFor: undefined,
-          exit: { code: 1, signal: null, stderr, flight: flight([]) },
+          exit: { code: 1, signal: null, stderr, stderrCut, flight: flight([]) },
         },
         [],
         [],
@@ -110,5 +110,8 @@ describe("blame", () => {
     expect(long).not.toContain("S3C");
     expect(long).toMatch(/db is away w .* w end$/);
     expect(long.length).toBeLessThan(1600);
+    // Also where little of it is left.
+    expect(errorOf("S3CRET-x@db is away", true)).toMatch(/:\n\*\*\*@db is away$/);
+    expect(errorOf("me@example.com is away")).toMatch(/:\nme@example.com is away$/);
   });
 });

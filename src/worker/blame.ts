@@ -83,13 +83,13 @@ function causeOf({ exit, killedFor, lastWords }: HostEnd): Pick<Blame, "cause" |
     const cause = lastWords.uncaught === "store lost" ? "store-lost" : "uncaught";
     return { cause, error: lastWords.error };
   }
-  if (OUT_OF_MEMORY.test(exit.stderr))
-    return { cause: "out-of-memory", error: tail(endingOf(exit), exit.stderr) };
-  if (exit.signal !== null) return { cause: "killed", error: tail(endingOf(exit), exit.stderr) };
-  return { cause: "exited", error: lastWords?.error ?? tail(endingOf(exit), exit.stderr) };
+  if (OUT_OF_MEMORY.test(exit.stderr)) return { cause: "out-of-memory", error: tail(exit) };
+  if (exit.signal !== null) return { cause: "killed", error: tail(exit) };
+  return { cause: "exited", error: lastWords?.error ?? tail(exit) };
 }
 
-function tail(text: string, stderr: string): string {
-  const end = redactEnd(stderr.trim(), MAX_STDERR);
+function tail(exit: HostEnd["exit"]): string {
+  const text = endingOf(exit);
+  const end = redactEnd(exit.stderr.trim(), MAX_STDERR, exit.stderrCut === true);
   return end === "" ? text : `${text}; the end of its standard error:\n${end}`;
 }

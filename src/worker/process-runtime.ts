@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { hideInEnd } from "../automation/config-secrets.ts";
+import { hideIn, hideInEnd } from "../automation/config-secrets.ts";
 import { messageOf } from "../errors.ts";
 import { ownProgram } from "../internal/own-files.ts";
 import { OWN_SECRETS } from "../internal/own-secrets.ts";
@@ -78,7 +78,11 @@ export function processRuntime(
           .catch(() => undefined)
           // What it wrote last may still be on its way; whoever else held the other end is gone.
           .then(() => Promise.race([closed, delay(LAST_WORDS_MS)]))
-          .then(() => exited({ code, signal, flight: last, stderr: hideInEnd(stderr(), secrets) }));
+          .then(() => {
+            const { text, cut } = stderr();
+            const hidden = cut ? hideInEnd(text, secrets) : hideIn(text, secrets);
+            exited({ code, signal, flight: last, stderr: hidden, stderrCut: cut });
+          });
         reaping.add(done);
         void done.finally(() => reaping.delete(done));
       };
@@ -154,13 +158,17 @@ export function environment(
   );
 }
 
-function passThrough(child: ChildProcess): () => HostExit["stderr"] {
+/** Answers the end of what it wrote, and whether there was more before that. */
+function passThrough(child: ChildProcess): () => { text: string; cut: boolean } {
   let tail = "";
+  let cut = false;
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     process.stderr.write(text);
-    tail = (tail + text).slice(-TAIL);
+    tail += text;
+    cut ||= tail.length > TAIL;
+    tail = tail.slice(-TAIL);
   });
-  return () => tail;
+  return () => ({ text: tail, cut });
 }
 
 function killGroup(child: ChildProcess): void {

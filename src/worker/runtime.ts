@@ -9,6 +9,8 @@ export interface HostExit {
   flight: Flight;
   /** The end of what it wrote to its standard error, at most 4000 characters. */
   stderr: string;
+  /** It wrote more than that; left out where it did not. */
+  stderrCut?: boolean;
 }
 
 /** A place where slots of one automation run: a child process, or (inline) this process. */
