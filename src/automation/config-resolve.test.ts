@@ -109,7 +109,7 @@ describe("what a process has read by reference", () => {
     expect(hideSecrets("a swordfish-17, swordfish-17")).toBe("a env:LONG_SECRET, env:LONG_SECRET");
     const circle: Record<string, unknown> = { list: ["swordfish-17"], n: 1 };
     circle.self = circle;
-    const clean = cleanFields({ circle, "of swordfish-17": new Error("swordfish-17") }, hideSecrets);
+    const clean = cleanFields([{ circle, "of swordfish-17": new Error("swordfish-17") }], hideSecrets);
     expect(JSON.stringify(clean)).not.toContain("swordfish-17");
     expect(clean).toMatchObject({
       circle: { list: ["env:LONG_SECRET"], n: 1 },

@@ -276,7 +276,7 @@ export class SlotHost {
         type: "log",
         level,
         message: cleanMessage(message, hideSecrets),
-        fields: cleanFields({ automation: this.#parts.automation.name, ...fields, ...more }, hideSecrets),
+        fields: cleanFields([{ automation: this.#parts.automation.name, ...fields }, more], hideSecrets),
       });
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   }

@@ -19,6 +19,17 @@ const MAX_VALUES = 1000;
 export type Hide = (text: string) => string;
 const nothing: Hide = (text) => text;
 
+/** In place of what throws where it is looked at (a getter, a `toJSON`, an object without a text): no log call throws into the code that logs. */
+const UNREADABLE = "(unreadable)";
+
+function readable<T>(read: () => T): T | typeof UNREADABLE {
+  try {
+    return read();
+  } catch {
+    return UNREADABLE;
+  }
+}
+
 interface Room {
   characters: number;
   values: number;
@@ -27,17 +38,28 @@ interface Room {
 
 /** Without passwords of addresses, and not longer than a line may bear. */
 export function cleanMessage(message: unknown, hide = nothing): string {
-  return redactStart(hide(typeof message === "string" ? message : String(message)), MAX_TEXT);
+  const text = typeof message === "string" ? message : readable(() => String(message));
+  return redactStart(hide(text), MAX_TEXT);
 }
 
-/** Fields as plain data, as {@link cleanMessage}, and with nothing in place of values whose name says that they are secrets. */
-export function cleanFields(fields: LogFields, hide = nothing): LogFields {
-  return cleanObject(fields, 0, { characters: MAX_FIELDS, values: MAX_VALUES, hide });
+/**
+ * Fields as plain data, as {@link cleanMessage}, and with nothing in place of values whose name says that they are secrets. Of several
+ * of one name the last counts.
+ */
+export function cleanFields(parts: readonly (LogFields | undefined)[], hide = nothing): LogFields {
+  const all: LogFields = {};
+  for (const part of parts) {
+    const read = readable(() => Object.keys(part ?? {}));
+    if (read === UNREADABLE) all["…"] = UNREADABLE;
+    else for (const key of read) all[key] = readable(() => part?.[key]);
+  }
+  return cleanObject(all, 0, { characters: MAX_FIELDS, values: MAX_VALUES, hide });
 }
 
 function cleanObject(fields: object, depth: number, room: Room): LogFields {
   const out: LogFields = {};
-  for (const [key, value] of Object.entries(fields)) {
+  for (const key of Object.keys(fields)) {
+    const value = readable(() => (fields as Record<string, unknown>)[key]);
     if (value === undefined) continue;
     if (room.values <= 0) {
       out["…"] = "…";
@@ -45,7 +67,7 @@ function cleanObject(fields: object, depth: number, room: Room): LogFields {
     }
     const name = redactStart(room.hide(key), MAX_KEY);
     room.characters -= name.length;
-    out[name] = isSecretKey(key) ? HIDDEN : cleanValue(value, depth + 1, room);
+    out[name] = isSecretKey(key) ? HIDDEN : readable(() => cleanValue(value, depth + 1, room));
   }
   return out;
 }
@@ -71,7 +93,10 @@ function cleanValue(value: unknown, depth: number, room: Room): unknown {
   // An address (`URL`), say: it has no fields of its own.
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === "function") return cleanValue(toJSON.call(value), depth + 1, room);
-  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((item) => cleanValue(item, depth + 1, room));
+  if (Array.isArray(value))
+    return value
+      .slice(0, MAX_ITEMS)
+      .map((item: unknown) => readable(() => cleanValue(item, depth + 1, room)));
   return cleanObject(value, depth, room);
 }
 

@@ -57,6 +57,54 @@ test("neither secrets nor control characters get through", () => {
   }
 });
 
+test("what throws where it is looked at costs its own value, and not the code that logs", () => {
+  const fail = () => {
+    throw new Error("no");
+  };
+  const bare = Object.create(null) as object;
+  const odd = Proxy.revocable({}, {});
+  odd.revoke();
+  const message = Object.defineProperty(new Error("x"), "message", { get: fail });
+  const { log, lines } = record({ format: "json" });
+  log.info(bare as unknown as string, {
+    json: { toJSON: fail },
+    list: [1, { toJSON: fail }, 3],
+    inner: {
+      get bad() {
+        return fail();
+      },
+      n: 1,
+    },
+    date: Object.assign(new Date(0), { toISOString: fail }),
+    message,
+    odd: odd.proxy,
+    symbol: Symbol("s"),
+    n: 2,
+  });
+  log.info("whole", odd.proxy);
+  log.info("getter", {
+    get bad() {
+      return fail();
+    },
+  });
+  const lost = "(unreadable)";
+  expect(JSON.parse(lines[0] as string)).toEqual({
+    json: lost,
+    list: [1, lost, 3],
+    inner: { bad: lost, n: 1 },
+    date: lost,
+    message: lost,
+    odd: lost,
+    symbol: "Symbol(s)",
+    n: 2,
+    level: "info",
+    time: 0,
+    msg: lost,
+  });
+  expect(JSON.parse(lines[1] as string)).toMatchObject({ msg: "whole", "…": lost });
+  expect(JSON.parse(lines[2] as string)).toMatchObject({ msg: "getter", bad: lost });
+});
+
 test("circles and deep values end", () => {
   const { log, lines } = record();
   const circle: Record<string, unknown> = {};

@@ -27,7 +27,7 @@ export function createLogger(options: LoggerOptions): Log {
   const line = options.format === "json" ? jsonLine : textLine;
   const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(level) < lowest) return;
-    const clean = cleanFields({ ...options.fields, ...fields });
+    const clean = cleanFields([options.fields, fields]);
     options.write(line(level, cleanMessage(message), clean, options));
   };
   return {
