@@ -3,9 +3,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request as httpRequest } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { API_ROOT } from "../src/client/routes.ts";
-import { SILENT } from "../src/internal/log.ts";
-import { startMaster } from "../src/master/master.ts";
 import { openStore } from "../src/store/open.ts";
+import { ownMaster } from "./support/own-master.ts";
 import { TOKEN } from "./support/rest.ts";
 
 const TAIL = "/automations/out/output/tail";
@@ -36,19 +35,7 @@ async function setUp() {
       return typeof value === "function" ? (value as () => unknown).bind(target) : value;
     },
   });
-  const master = await startMaster({
-    store: counted,
-    token: TOKEN,
-    host: "127.0.0.1",
-    port: 0,
-    leaseMs: 10_000,
-    sweepMs: 60_000,
-    log: SILENT,
-  });
-  onTestFinished(async () => {
-    await master.close();
-    await store.close();
-  });
+  const { master } = await ownMaster({ store: counted });
   const ask = async (method: string, path: string, headers: Record<string, string> = {}) => {
     const request = httpRequest(master.url + API_ROOT + path, {
       method,

@@ -3,30 +3,9 @@ import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { SILENT } from "../src/internal/log.ts";
-import { startMaster } from "../src/master/master.ts";
 import { eventBus } from "../src/primitives/events.ts";
-import { openStore } from "../src/store/open.ts";
+import { ownMaster } from "./support/own-master.ts";
 import { TOKEN } from "./support/rest.ts";
-
-async function setUp(times: { headersMs?: number; bodyMs?: number } = {}) {
-  const store = await openStore("sqlite::memory:");
-  const master = await startMaster({
-    store,
-    token: TOKEN,
-    host: "127.0.0.1",
-    port: 0,
-    leaseMs: 10_000,
-    sweepMs: 60_000,
-    log: SILENT,
-    ...times,
-  });
-  onTestFinished(async () => {
-    await master.close();
-    await store.close();
-  });
-  return { store, master, port: Number(new URL(master.url).port) };
-}
 
 /** Sends `head`, then a byte of `rest` again and again, until the other side ends the connection. Answers what that said. */
 async function drip(port: number, head: string, rest: string): Promise<string> {
@@ -46,7 +25,7 @@ async function drip(port: number, head: string, rest: string): Promise<string> {
 const POST = `POST /api/v1/events/news HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 
 it("answers 408 to a body that drips, says what to do, and ends the connection", async () => {
-  const { port } = await setUp({ bodyMs: 300 });
+  const { port } = await ownMaster({ bodyMs: 300 });
   for (const head of [
     `${POST}Content-Length: 100000\r\n\r\n{"payload": "`,
     `${POST}Transfer-Encoding: chunked\r\n\r\n`,
@@ -59,7 +38,7 @@ it("answers 408 to a body that drips, says what to do, and ends the connection",
 }, 30_000);
 
 it("answers 408 to headers that drip, and ends the connection", async () => {
-  const { port } = await setUp({ headersMs: 300 });
+  const { port } = await ownMaster({ headersMs: 300 });
   const said = await drip(port, "GET /healthz HTTP/1.1\r\nHost: m\r\nX-Slow: ", "x");
   expect(said).toMatch(/^HTTP\/1\.1 408 /);
   expect(JSON.parse(said.slice(said.indexOf("\r\n\r\n")))).toMatchObject({
@@ -69,7 +48,7 @@ it("answers 408 to headers that drip, and ends the connection", async () => {
 }, 30_000);
 
 it("takes a body that comes in pieces, but in time", async () => {
-  const { port } = await setUp({ bodyMs: 20_000 });
+  const { port } = await ownMaster({ bodyMs: 20_000 });
   const body = '{"payload": 1}';
   const socket = connect(port, "127.0.0.1");
   onTestFinished(() => void socket.destroy());
@@ -101,7 +80,7 @@ const COUNT = 700;
 const TEXT = "x".repeat(60_000);
 
 it("bounds what waits for a slow reader of events in bytes, and tells it how many it missed", async () => {
-  const { store, master } = await setUp();
+  const { store, master } = await ownMaster();
   const reader = await slowReader(master.url, "/events?topics=news");
   const bus = eventBus({ store: store.events, source: "t" });
   for (let n = 0; n < COUNT; n++) await bus.publish("news", TEXT);
@@ -118,7 +97,7 @@ it("bounds what waits for a slow reader of events in bytes, and tells it how man
 }, 60_000);
 
 it("the same for a slow reader of a stream, with a gap at the place where entries are missing", async () => {
-  const { store, master } = await setUp();
+  const { store, master } = await ownMaster();
   const bounds = { maxLength: 10_000, ttlMs: 600_000, maxPayloadBytes: 100_000 };
   await store.streams.declare({ stream: "out", bounds, as: "owner" });
   const reader = await slowReader(master.url, "/automations/out/output/tail");

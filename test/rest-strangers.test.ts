@@ -3,11 +3,10 @@ import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Log } from "../src/internal/log.ts";
 import { SILENT } from "../src/internal/log.ts";
-import { startMaster } from "../src/master/master.ts";
 import { openStore } from "../src/store/open.ts";
 import { startRelay } from "../src/worker/store-relay.ts";
+import { ownMaster } from "./support/own-master.ts";
 import { TOKEN } from "./support/rest.ts";
 import { serveOn } from "./support/served.ts";
 
@@ -21,28 +20,6 @@ function heldSockets(): () => number {
     expect(taken.length).toBeGreaterThan(0);
     return taken.filter(({ closed }) => !closed).length;
   };
-}
-
-async function setUp({
-  log = SILENT,
-  ...more
-}: { log?: Log; headersMs?: number; mostConnections?: number } = {}) {
-  const store = await openStore("sqlite::memory:");
-  const master = await startMaster({
-    store,
-    token: TOKEN,
-    host: "127.0.0.1",
-    port: 0,
-    leaseMs: 10_000,
-    sweepMs: 60_000,
-    log,
-    ...more,
-  });
-  onTestFinished(async () => {
-    await master.close();
-    await store.close();
-  });
-  return { master, port: Number(new URL(master.url).port) };
 }
 
 /** Says `text`, waits for an answer, and stays: it does not hang up when the other side does. */
@@ -102,7 +79,7 @@ describe.each([
 ])("%i for %s", (status, _, text) => {
   it("lets go of the socket when the client sends on", async () => {
     const held = heldSockets();
-    const { port } = await setUp({ headersMs: 300 });
+    const { port } = await ownMaster({ headersMs: 300 });
     const { socket, said } = await stranger(port, text);
     expect(said).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     socket.write("x");
@@ -112,7 +89,7 @@ describe.each([
 
   it("lets go of the socket when the client stays, silent", async () => {
     const held = heldSockets();
-    const { port } = await setUp({ headersMs: 300 });
+    const { port } = await ownMaster({ headersMs: 300 });
     await stranger(port, text);
     await vi.waitFor(() => expect(held()).toBe(0), { timeout: 10_000 });
   });
@@ -120,7 +97,7 @@ describe.each([
 
 it("a stranger that stays does not hold up the end of a master", async () => {
   const held = heldSockets();
-  const { master, port } = await setUp();
+  const { master, port } = await ownMaster();
   for (const [, , text] of REFUSED) await stranger(port, text);
   await master.close();
   await vi.waitFor(() => expect(held()).toBe(0), { timeout: 10_000 });
@@ -169,7 +146,7 @@ it("a worker's relay lets go of whom it refuses, and ends while one stays", asyn
 
 it("takes so many connections and no more, says so once, and takes others when some have gone", async () => {
   const warnings: string[] = [];
-  const { port } = await setUp({
+  const { port } = await ownMaster({
     mostConnections: 2,
     log: { ...SILENT, warn: (line) => void warnings.push(line) },
   });

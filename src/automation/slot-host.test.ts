@@ -5,9 +5,29 @@ import { machineMs } from "../internal/timers.ts";
 import type { FromHost } from "../protocol/host.ts";
 import { openStore } from "../store/open.ts";
 import { defineContinuous } from "./definition.ts";
-import { SlotHost } from "./slot-host.ts";
+import { SlotHost, type SlotHostParts } from "./slot-host.ts";
 
 const SOON = 60_000;
+
+/** A host whose slots 0 and 1 have leases; it ends with the test. */
+function hostOf(
+  parts: Pick<SlotHostParts, "automation" | "store"> &
+    Partial<Pick<SlotHostParts, "leasedUntil">> & { said: FromHost[] },
+): SlotHost {
+  const { said, ...more } = parts;
+  const host = new SlotHost({
+    worker: "w",
+    holder: "w.1",
+    leaseMs: 1000,
+    marks: { slot: () => undefined, task: () => undefined },
+    say: (message) => void said.push(message),
+    onClosed: () => undefined,
+    ...more,
+  });
+  onTestFinished(() => host.revoke());
+  host.hear({ type: "leases", until: { 0: machineMs() + SOON, 1: machineMs() + SOON } });
+  return host;
+}
 
 /** Two slots of one process that emit as fast as they can, and what is heard of them. */
 async function twoSlots(leasedUntil?: (slotId: number) => number) {
@@ -29,19 +49,7 @@ async function twoSlots(leasedUntil?: (slotId: number) => number) {
       await emit();
     },
   });
-  const host = new SlotHost({
-    automation,
-    store,
-    worker: "w",
-    holder: "w.1",
-    leaseMs: 1000,
-    marks: { slot: () => undefined, task: () => undefined },
-    say: (message) => void said.push(message),
-    onClosed: () => undefined,
-    ...(leasedUntil === undefined ? {} : { leasedUntil }),
-  });
-  onTestFinished(() => host.revoke());
-  host.hear({ type: "leases", until: { 0: machineMs() + SOON, 1: machineMs() + SOON } });
+  const host = hostOf({ automation, store, said, ...(leasedUntil === undefined ? {} : { leasedUntil }) });
   for (const slotId of [0, 1])
     host.hear({ type: "run", slotId, token: "1", slotCount: 2, config: {}, configKey: "{}" });
   await vi.waitFor(() => expect(Math.min(...emitted)).toBeGreaterThan(2));
@@ -113,18 +121,7 @@ describe("SlotHost", () => {
           for await (const _ of ctx.loop({ everySeconds: 0.01 }));
         },
       });
-      const host = new SlotHost({
-        automation,
-        store,
-        worker: "w",
-        holder: "w.1",
-        leaseMs: 1000,
-        marks: { slot: () => undefined, task: () => undefined },
-        say: (message) => void said.push(message),
-        onClosed: () => undefined,
-      });
-      onTestFinished(() => host.revoke());
-      host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
+      const host = hostOf({ automation, store, said });
       const run = (n: number) =>
         host.hear({ type: "run", slotId: 0, token: "1", slotCount: 1, config: { n }, configKey: `n${n}` });
       const offer = (n: number) =>
@@ -183,18 +180,7 @@ describe("SlotHost", () => {
         await ctx.sleep(60);
       },
     });
-    const host = new SlotHost({
-      automation,
-      store,
-      worker: "w",
-      holder: "w.1",
-      leaseMs: 1000,
-      marks: { slot: () => undefined, task: () => undefined },
-      say: (message) => void said.push(message),
-      onClosed: () => undefined,
-    });
-    onTestFinished(() => host.revoke());
-    host.hear({ type: "leases", until: { 0: machineMs() + SOON } });
+    const host = hostOf({ automation, store, said });
     host.hear({ type: "run", slotId: 0, token: "1", slotCount: 1, config: {}, configKey: "{}" });
     const logged = () => said.filter((message) => message.type === "log");
     await vi.waitFor(() => expect(logged()).toHaveLength(2));
