@@ -14,6 +14,7 @@ import {
 import { FleetError } from "../errors.ts";
 import { hintFor } from "../internal/suggest.ts";
 import type { Store } from "../store/store.ts";
+import { drainsAlready } from "./drain-words.ts";
 import { CommandFailed, EXIT } from "./exit.ts";
 import { addTargetOptions, seconds, type TargetFlags } from "./options.ts";
 import { withStore } from "./target.ts";
@@ -115,10 +116,12 @@ async function drainWorker(
   const words = {
     changed: `${id} is asked to drain: it ends its slots and exits, after ${mayTake} s by force.`,
     moved: `${id} drains already; it is asked to end by force after ${mayTake} s from now.`,
-    unchanged: `${id} drains already; nothing was changed.`,
     offline: `${id} is offline already; there is nothing to drain.`,
   };
-  if (!terminal.json) terminal.print(`${words[outcome]}\n`);
+  if (!terminal.json)
+    terminal.print(
+      `${outcome === "unchanged" ? drainsAlready(worker, deadline, await store.now()) : words[outcome]}\n`,
+    );
   const waits = wait !== undefined && outcome !== "offline";
   const gone = waits
     ? await untilGone(
