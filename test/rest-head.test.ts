@@ -64,9 +64,12 @@ it("of a stream of events is answered with its headers, and leaves nobody listen
   expect(taken("peek")).toBeGreaterThan(0);
 });
 
-it("is asked for the token, and checked as GET is", async () => {
+it("is asked for the token, and for what the address and the headers may be; what GET looks up for a stream of events is not", async () => {
   const { ask } = await setUp();
   expect((await ask("HEAD", "/events", { authorization: "" })).statusCode).toBe(401);
   expect((await ask("HEAD", "/events?topic=a")).statusCode).toBe(400);
   expect((await ask("HEAD", "/automations")).statusCode).toBe(200);
+  const none = "/automations/none/output/tail";
+  expect((await ask("GET", none)).statusCode).toBe(404);
+  expect((await ask("HEAD", none)).statusCode).toBe(200);
 });
