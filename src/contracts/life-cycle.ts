@@ -82,7 +82,7 @@ export const FLEET_TOPICS = Object.freeze({
     generation: "number",
     reason: "text",
   }),
-  /** A config on trial was taken back, as its slots crash more than the others. */
+  /** A config on trial was taken back: its slots crash more than the others, refuse it or are blocked by it. */
   configCanaryStopped: own<{ automation: string; generation: number; reason: string }>(
     "fleet.config.canary-stopped",
     { automation: "text", generation: "number", reason: "text" },
