@@ -189,7 +189,11 @@ describe.each(placesFor("a SQLite file"))("on $name", ({ at }) => {
     expect((await line("w1"))?.drain?.by).toMatch(/^command line/);
     // Without one it is left as it is, and waited for.
     const late = await fleet("drain", "w1", "--wait", "0.1");
-    expect(late).toMatchObject({ code: 1, stdout: "w1 drains already; nothing was changed.\n" });
+    expect(late.code).toBe(1);
+    expect(late.stdout).toMatch(
+      /^w1 drains already \(1 h \d+ m left\); nothing was changed\. --deadline gives /,
+    );
+    expect((await fleet("drain", "w1", "--deadline", "5000")).stdout).toContain("with that very deadline");
     expect(await left()).toBeGreaterThan(4000);
 
     // At once.
