@@ -1,5 +1,5 @@
 // Short (`npm test`): workers in this process, on a store in memory, when single answers of the store are lost: after it came back empty, at a
-// drain, with a new program. And what a worker with an older program puts back.
+// drain, with a new program; and when it refuses for long what a worker has to write. And what a worker with an older program puts back.
 import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineBatch } from "../src/automation/definition-batch.ts";
@@ -7,7 +7,7 @@ import { type Automation, defineContinuous } from "../src/automation/definition.
 import { manifestOf } from "../src/automation/manifest.ts";
 import { cordon } from "../src/control/operations.ts";
 import { FleetError } from "../src/errors.ts";
-import { SILENT } from "../src/internal/log.ts";
+import { type Log, SILENT } from "../src/internal/log.ts";
 import type { Program } from "../src/protocol/program.ts";
 import { workerState } from "../src/protocol/status.ts";
 import { desired, register, worker as other } from "../src/store/conformance/workers.ts";
@@ -53,11 +53,11 @@ async function memory(): Promise<Store> {
 
 type Call = (args: never) => Promise<unknown>;
 
-/** The store as one worker sees it: `before` may fail a call by its name, `after` one that was done all the same. */
+/** The store as one worker sees it: `before` may fail a call by its name, also with an error of its own, `after` one that was done all the same. */
 function seenBy(
   store: Store,
   on: {
-    before?: (call: string, args: unknown) => boolean;
+    before?: (call: string, args: unknown) => boolean | Error | Promise<boolean>;
     after?: (call: string, args: unknown) => boolean;
   },
 ): Store {
@@ -70,7 +70,11 @@ function seenBy(
         if (typeof value !== "function") return value;
         if (key === "watch") return value.bind(target);
         return async (args: unknown) => {
-          if (on.before?.(String(key), args) === true) throw away();
+          const fails = on.before?.(String(key), args);
+          // Not awaited where it need not be: what a call finds is decided as it is made.
+          const failed = fails instanceof Promise ? await fails : fails;
+          if (failed instanceof Error) throw failed;
+          if (failed === true) throw away();
           const answer = await (value as Call).call(target, args as never);
           if (on.after?.(String(key), args) === true) throw away();
           return answer;
@@ -90,6 +94,7 @@ async function start(
   store: Store,
   id: string,
   { program, inline }: ReturnType<typeof programOf>,
+  log: Log = SILENT,
 ): ReturnType<typeof startWorker> {
   const worker = await startWorker({
     store,
@@ -97,12 +102,26 @@ async function start(
     program,
     inline,
     id,
-    log: SILENT,
+    log,
     timings: TIMINGS,
   });
   onTestFinished(() => worker.drain({ deadlineSeconds: 5 }).then(() => undefined));
   return worker;
 }
+
+/** A log, and what it was told: "level message (error)". */
+function listening(): { log: Log; said: string[] } {
+  const said: string[] = [];
+  const note = (level: string) => (message: string, fields?: { error?: string }) =>
+    void said.push(`${level} ${message} (${fields?.error ?? ""})`);
+  return { said, log: { debug() {}, info: note("info"), warn: note("warn"), error: note("error") } };
+}
+const times = (said: readonly string[], text: string) => said.filter((line) => line.includes(text)).length;
+
+/** As a store that is full: asked again it may be taken. */
+const full = () => new FleetError("FLEET_STORE_FAILED", "OOM command not allowed", { retryable: true });
+const denied = () => new FleetError("FLEET_STORE_FAILED", "NOPERM no permission to access a key");
+const named = (args: unknown) => (args as { name?: string }).name;
 
 const until = (seen: () => Promise<void>, timeout = 20_000) => vi.waitFor(seen, { timeout, interval: 20 });
 const schedules = async (store: Store) =>
@@ -302,12 +321,177 @@ test("a new program whose announcement or deploy is lost is told again, and its 
     const worker = await start(flaky, "w1", { ...programOf([first]), inline });
     await until(async () => expect(await running(store, "w1")).toEqual(["first"]));
     armed = true;
-    // Whoever asked is told, unless the worker had tried by itself before; either way it tries again.
-    await worker.replace(programOf([first, second]).program).catch(() => undefined);
+    const outcome = await worker.replace(programOf([first, second]).program).then(
+      async () =>
+        Object.hasOwn((await store.registry.view()).desired, "second") ? "written" : "not written, nor told",
+      (error: Error) => error.message,
+    );
     expect(armed).toBe(false);
+    // Whoever asked is told, unless it was a tick of the worker that failed, and all has been written since.
+    expect(call === "register" ? ["lost by the test"] : ["lost by the test", "written"]).toContain(outcome);
     await until(async () => expect((await running(store, "w1")).toSorted()).toEqual(["first", "second"]));
   }
 });
+
+test.each([
+  ["register", "what has changed of this worker could not be announced"],
+  ["putDesired", "what the new program asks for could not be written"],
+  ["putSchedule", "what the new program asks for could not be written"],
+])(
+  "a store that takes nothing new (%s) for long keeps a worker with a new program from nothing else",
+  async (call, words) => {
+    const store = await memory();
+    let refuses = false;
+    let refused = 0;
+    const flaky = seenBy(store, {
+      before: (name, args) => {
+        if (!refuses || name !== call || (call === "putDesired" && named(args) !== "reports")) return false;
+        refused += 1;
+        return full();
+      },
+    });
+    const { log, said } = listening();
+    const [first, next] = [idle("first"), reports("nightly")];
+    const { inline } = programOf([first, next]);
+    const worker = await start(flaky, "w1", { ...programOf([first]), inline }, log);
+    await until(async () => expect(await running(store, "w1")).toEqual(["first"]));
+    refuses = true;
+    await expect(worker.replace(programOf([first, next]).program)).rejects.toThrow("OOM");
+    await until(async () => expect(refused).toBeGreaterThan(2));
+    const before = refused;
+    await followed(store, "w1", "first");
+    // Also what it holds is given back, as somebody else wants.
+    const generation = 1 + ((await store.registry.view()).desired["first"]?.generation ?? 0);
+    const fewer = { ...desired(generation), slots: 0, config: {} };
+    await store.registry.putDesired({ name: "first", desired: fewer, expected: generation - 1 });
+    await until(async () => {
+      expect((await store.registry.view()).leases.map(({ automation }) => automation)).not.toContain("first");
+      expect(refused).toBeGreaterThan(before + 2);
+    });
+    expect(times(said, `${words}; trying again (OOM`)).toBe(1);
+    expect(times(said, "does not answer")).toBe(0);
+
+    refuses = false;
+    await until(async () => {
+      expect(await schedules(store)).toEqual(["nightly"]);
+      expect((await store.registry.view()).desired).toHaveProperty("reports");
+    });
+    await until(async () => expect((await record(store, "w1"))?.automations).toContain("reports"));
+    expect(times(said, "warn")).toBe(1);
+  },
+  60_000,
+);
+
+test("a program whose deploy is wrong is told to whoever put it in place, also where a tick has found it before", async () => {
+  const store = await memory();
+  let hold = false;
+  let release = () => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const held = seenBy(store, {
+    before: (call) => {
+      if (!hold || call !== "register") return false;
+      // The first one only: that of whoever puts it in place.
+      hold = false;
+      return released.then(() => false);
+    },
+  });
+  const { log, said } = listening();
+  const [first, second] = [idle("first"), idle("second")];
+  const { inline } = programOf([first, second]);
+  const worker = await start(held, "w1", { ...programOf([first]), inline }, log);
+  await until(async () => expect(await running(store, "w1")).toEqual(["first"]));
+  hold = true;
+  const told = worker.replace(programOf([first, second], { second: { slots: -1 } }).program).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  await until(async () => expect(times(said, "second: slots")).toBe(1));
+  release();
+  expect(await told).toMatchObject({ message: expect.stringContaining("second: slots") });
+  expect(said.filter((line) => line.includes("second: slots"))).toEqual([
+    expect.stringMatching(/^error what the new program asks for is refused/),
+  ]);
+  // It is not tried again, costs nothing else, and the next one is as any other.
+  await followed(store, "w1", "first");
+  await worker.replace(programOf([first, second], { second: { slots: 1 } }).program);
+  await until(async () => expect((await running(store, "w1")).toSorted()).toEqual(["first", "second"]));
+  expect(times(said, "second: slots")).toBe(1);
+});
+
+test("a store that came back empty, and is full, keeps a worker from nothing but what it cannot write", async () => {
+  const store = await memory();
+  let refuses = false;
+  let refused = 0;
+  const flaky = seenBy(store, {
+    before: (call) => {
+      if (!refuses || call !== "putSchedule") return false;
+      refused += 1;
+      return full();
+    },
+  });
+  const { log, said } = listening();
+  await start(flaky, "w1", programOf([reports("nightly"), idle("idle")]), log);
+  await until(async () => expect(await running(store, "w1")).toContain("idle"));
+  await register(store.registry, other("w2"));
+  await cordon(store.registry, "w2", "anna");
+  await followed(store, "w1", "idle");
+  refuses = true;
+  await store.wipe();
+  await register(store.registry, other("w2"));
+  await until(async () => {
+    expect(await running(store, "w1")).toContain("idle");
+    expect((await record(store, "w2"))?.wish?.cordon?.by).toBe("anna");
+    expect(refused).toBeGreaterThan(0);
+  });
+  // Taken back while there is something left to put back, it stays so.
+  await store.registry.setWish({ workerId: "w2", kind: "cordon", wish: null });
+  const before = refused;
+  await followed(store, "w1", "idle");
+  await until(async () => expect(refused).toBeGreaterThan(before + 2));
+  expect((await record(store, "w2"))?.wish?.cordon).toBeUndefined();
+  expect((await store.registry.view()).leader).toMatch(/^w1 /);
+  expect(times(said, "what the store has lost could not be put back; trying again (OOM")).toBe(1);
+  expect(times(said, "does not answer")).toBe(0);
+  refuses = false;
+  await until(async () => expect(await schedules(store)).toEqual(["nightly"]));
+  await until(async () => expect(times(said, "what the store has lost is put back")).toBe(1));
+}, 60_000);
+
+test("an automation whose desired state cannot be put back costs the others nothing, and its slots go on", async () => {
+  const store = await memory();
+  let refuses = false;
+  let refused = 0;
+  const flaky = seenBy(store, {
+    before: (call, args) => {
+      if (!refuses || call !== "putDesired" || named(args) !== "broken") return false;
+      refused += 1;
+      return denied();
+    },
+  });
+  const { log, said } = listening();
+  await start(flaky, "w1", programOf([idle("broken"), idle("idle"), reports("nightly")]), log);
+  await until(async () =>
+    expect((await running(store, "w1")).toSorted()).toEqual(["broken", "idle", "reports"]),
+  );
+  const generation = await followed(store, "w1", "idle");
+  refuses = true;
+  await store.wipe();
+  await until(async () => {
+    expect(refused).toBeGreaterThan(0);
+    expect((await store.registry.view()).desired["idle"]?.generation).toBe(generation);
+    expect(await schedules(store)).toEqual(["nightly"]);
+  });
+  await followed(store, "w1", "idle");
+  // Placed anew, without it.
+  await until(async () => {
+    const { assignments, desired: wanted } = await store.registry.view();
+    expect(Object.keys(assignments)).toContain("idle");
+    expect(Object.keys(wanted)).not.toContain("broken");
+  });
+  await followed(store, "w1", "idle");
+  expect((await running(store, "w1")).toSorted()).toEqual(["broken", "idle", "reports"]);
+  expect(times(said, "error what the store has lost could not be put back; trying again (NOPERM")).toBe(1);
+}, 60_000);
 
 test("a worker that drains gives the lead up at once: another one leads and places while it still drains", async () => {
   const store = await memory();

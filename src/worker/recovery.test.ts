@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { desired } from "../store/conformance/workers.ts";
-import { behind, hasLost } from "./recovery.ts";
+import type { FleetView } from "../store/store.ts";
+import { asKnown, behind, hasLost } from "./recovery.ts";
 
 const KNOWN = { revision: 500, now: 10_000, desired: { a: desired(1), b: desired(7) } };
 const view = (revision: number, wanted: Record<string, ReturnType<typeof desired>> = KNOWN.desired) => ({
@@ -29,4 +30,25 @@ test("what is not there, or older, is behind; what cannot be read is left alone"
   expect(behind(view(1, { a: desired(2), b: desired(3) }), KNOWN)).toEqual([["b", desired(7), 3]]);
   const damaged = [{ kind: "desired state", name: "b", where: "", reason: "", remedy: "" } as const];
   expect(behind({ ...here, damaged: [...damaged] }, KNOWN)).toEqual([]);
+});
+
+test("what is behind and cannot be put back is taken as it was known, and its slots stay where nobody has placed them", () => {
+  const base = { workers: [], leases: [], damaged: [], leader: null } as unknown as FleetView;
+  const known = {
+    ...base,
+    desired: { a: desired(3), b: desired(7), c: desired(2) },
+    assignments: { a: { 0: "w1" }, b: { 0: "w1" }, c: { 0: "w1" } },
+  };
+  const read = {
+    ...base,
+    revision: 9,
+    desired: { a: desired(4), b: desired(6) },
+    assignments: { a: { 0: "w2" } },
+  };
+  const taken = asKnown(read, known);
+  expect(taken.revision).toBe(9);
+  expect({ ...taken.desired }).toEqual({ a: desired(4), b: desired(7), c: desired(2) });
+  // What is there in an older form is placed, by that.
+  expect({ ...taken.assignments }).toEqual({ a: { 0: "w2" }, c: { 0: "w1" } });
+  expect(asKnown(read, undefined)).toBe(read);
 });

@@ -1,5 +1,7 @@
 import { addMissing } from "../control/apply-program.ts";
 import { unreadable } from "../control/damaged.ts";
+import { isFleetError } from "../errors.ts";
+import { byName } from "../internal/by-name.ts";
 import type { Log } from "../internal/log.ts";
 import type { DesiredAutomation } from "../protocol/spec.ts";
 import type { FleetView, Store } from "../store/store.ts";
@@ -18,6 +20,8 @@ interface Missing {
   known: FleetView | undefined;
   /** Whether the store has lost anything; else it only forgot this worker, which was away for long. Undefined while that is not known. */
   lost: boolean | undefined;
+  /** Workers whose cordon is there again: taken back from now on, it stays so. */
+  cordoned: Set<string>;
 }
 
 /**
@@ -40,8 +44,9 @@ export class Recovery {
   /** The store does not know this worker. To be called before it registers anew. */
   async begin(): Promise<void> {
     const { store, books } = this.#parts;
-    this.#missing ??= { known: books.view, lost: undefined };
+    this.#missing ??= { known: books.view, lost: undefined, cordoned: new Set() };
     const missing = this.#missing;
+    missing.cordoned.clear();
     missing.lost ??= hasLost(await store.registry.view(), missing.known);
   }
 
@@ -49,33 +54,53 @@ export class Recovery {
   look(view: FleetView): boolean {
     const known = this.#parts.books.view;
     if (known === undefined || behind(view, known).length === 0) return false;
-    this.#missing ??= { known, lost: true };
+    this.#missing ??= { known, lost: true, cordoned: new Set() };
     this.#missing.lost = true;
     return true;
   }
 
+  /** What is refused keeps nothing else from being put back; the first such error is thrown at the end. */
   async finish(): Promise<void> {
     const missing = this.#missing;
     if (missing === undefined) return;
     const { store, books, log, emptied } = this.#parts;
     const { registry } = store;
-    const { known } = missing;
+    const { known, cordoned } = missing;
     const view = await registry.view();
     missing.lost = missing.lost === true || hasLost(view, known);
+    const faults: unknown[] = [];
+    const attempt = async (write: () => Promise<unknown>) => {
+      try {
+        await write();
+      } catch (error) {
+        if (isFleetError(error, "FLEET_STORE_UNAVAILABLE") || isFleetError(error, "FLEET_CLOSED"))
+          throw error;
+        faults.push(error);
+      }
+    };
     // Before there is anything to place. A worker that is cordoned stays so; one that is not back yet finds it when it is.
     for (const { id: workerId, wish } of missing.lost ? (known?.workers ?? []) : []) {
+      const { cordon } = wish ?? {};
+      if (cordon === undefined || cordoned.has(workerId)) continue;
       const now = view.workers.find(({ id }) => id === workerId)?.wish?.cordon;
-      if (wish?.cordon !== undefined && now === undefined)
-        await registry.setWish({ workerId, kind: "cordon", wish: wish.cordon });
+      await attempt(async () => {
+        if (now === undefined) await registry.setWish({ workerId, kind: "cordon", wish: cordon });
+        cordoned.add(workerId);
+      });
     }
-    for (const [name, desired, expected] of known === undefined ? [] : behind(view, known)) {
+    // What was read since then has all of it, and what came after it.
+    const newest = books.view ?? known;
+    for (const [name, desired, expected] of newest === undefined ? [] : behind(view, newest)) {
       const record = { by: `worker ${books.member.id}`, note: "put back: the store had lost it" };
-      await registry.putDesired({ name, desired, expected, record });
+      await attempt(() => registry.putDesired({ name, desired, expected, record }));
     }
     if (missing.lost) {
-      await addMissing(store, books.program, log);
-      await emptied();
+      const { program } = books;
+      for (const automation of program.automations)
+        await attempt(() => addMissing(store, { ...program, automations: [automation] }, log));
+      await attempt(emptied);
     }
+    if (faults.length > 0) throw faults[0];
     this.#missing = undefined;
   }
 }
@@ -94,6 +119,33 @@ export function behind(
       return [name, before, present ?? 0];
     })
     .filter(([name, before, present]) => present < before.generation && !damaged.has(name));
+}
+
+/**
+ * A view with what this worker knew of desired state that is behind in it, for as long as that cannot be put back. Nobody places slots of what
+ * is not there at all: they stay where they were. Pure.
+ */
+export function asKnown(view: FleetView, known: FleetView | undefined): FleetView {
+  if (known === undefined) return view;
+  const kept = behind(view, known);
+  const unplaced = kept
+    .map(([name]) => name)
+    .filter((name) => !Object.hasOwn(view.desired, name) && !Object.hasOwn(view.assignments, name))
+    .filter((name) => Object.hasOwn(known.assignments, name));
+  return {
+    ...view,
+    desired: byName([
+      ...Object.entries(view.desired),
+      ...kept.map(([name, before]): [string, DesiredAutomation] => [name, before]),
+    ]),
+    assignments: byName([
+      ...Object.entries(view.assignments),
+      ...unplaced.map((name): [string, FleetView["assignments"][string]] => [
+        name,
+        known.assignments[name] ?? {},
+      ]),
+    ]),
+  };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { applyProgram } from "../control/apply-program.ts";
 import { Control } from "../control/control.ts";
 import { isOwnFault, knownBefore } from "../control/damaged.ts";
-import { messageOf } from "../errors.ts";
+import { isFleetError, messageOf } from "../errors.ts";
 import { Throttle, type Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Program } from "../protocol/program.ts";
@@ -10,13 +10,18 @@ import type { DrainWish, SlotStatus } from "../protocol/status.ts";
 import type { HeldLease, Store } from "../store/store.ts";
 import type { Watch } from "../store/watch.ts";
 import type { Books } from "./books.ts";
-import { Recovery } from "./recovery.ts";
+import { asKnown, Recovery } from "./recovery.ts";
 import { SelfCheck } from "./self-check.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { Turns } from "./turns.ts";
 import { ownButNotHeld } from "./wanted.ts";
 
 /** A hint can be lost: the view is read anew at least so often. */
 const VIEW_MS = 15_000;
+
+const NOT_ANNOUNCED = "what has changed of this worker could not be announced";
+const NOT_WRITTEN = "what the new program asks for could not be written";
+const NOT_PUT_BACK = "what the store has lost could not be put back";
 
 export interface StoreSideParts {
   store: Store;
@@ -43,10 +48,13 @@ export class StoreSide {
   readonly #selfCheck: SelfCheck;
   readonly #recovery: Recovery;
   readonly #trouble = new Throttle(10_000, 60_000);
+  readonly #setbacks: Setbacks;
   #recoverAt = Number.NEGATIVE_INFINITY;
   /** The program whose `deploy` and schedules were written last, and the writing under way. */
   #applied: Program;
   #applying: Promise<void> = Promise.resolve();
+  /** Programs that ask for what another try would not change, and what was wrong. */
+  readonly #refused = new WeakMap<Program, { error: unknown }>();
   /** The latest that the store has told. */
   #revision: number | undefined;
   #viewReadAt = Number.NEGATIVE_INFINITY;
@@ -63,6 +71,7 @@ export class StoreSide {
     const { member, timings } = books;
     this.#applied = books.program;
     this.#recovery = new Recovery(parts);
+    this.#setbacks = new Setbacks(log);
     this.#control = new Control({
       store,
       candidate: `${member.id} ${member.incarnation}`,
@@ -107,12 +116,20 @@ export class StoreSide {
 
   /** Writes the changed record and what the program's `deploy` says, then looks what follows. What fails is done again with each tick. */
   async programChanged(): Promise<void> {
-    await this.#tell();
+    const { program } = this.#parts.books;
+    await this.#announce();
+    await this.#applyInTurn();
+    // Also where a tick under way has found it before.
+    const refused = this.#refused.get(program);
+    if (refused !== undefined) throw refused.error;
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
     await this.tick();
   }
 
-  /** One round with the store; another follows at once where something came up meanwhile. */
+  /**
+   * One round with the store; another follows at once where something came up meanwhile. What this worker has to write for itself may be
+   * refused for long, by a store that is full: that keeps it from nothing else.
+   */
   async tick(): Promise<void> {
     if (this.#ticking || this.#stopped) {
       this.#again = true;
@@ -127,17 +144,21 @@ export class StoreSide {
         await this.#recover();
         // Before others hear of the drain: then they find that nobody leads.
         if (books.member.draining) await this.#resign();
-        await this.#tell();
+        await this.#setbacks.spare(NOT_ANNOUNCED, () => this.#announce());
+        await this.#setbacks.spare(NOT_WRITTEN, () => this.#applyInTurn());
         if (!books.member.standsBy) await this.#takePart();
         changed();
         await this.#release();
       } while (this.#again && !this.#stopped);
     } catch (error) {
       const why = messageOf(error);
+      const what = isFleetError(error, "FLEET_STORE_UNAVAILABLE")
+        ? "the store does not answer"
+        : "a round with the store failed";
       this.#trouble.pass(
         monotonicMs(),
         (swallowed) =>
-          log.warn("the store does not answer; trying again", {
+          log.warn(`${what}; trying again`, {
             error: why,
             ...(swallowed > 0 ? { failures: swallowed } : {}),
           }),
@@ -204,34 +225,45 @@ export class StoreSide {
     try {
       await this.#recovery.finish();
       this.#viewReadAt = Number.NEGATIVE_INFINITY;
+      if (this.#setbacks.over(NOT_PUT_BACK)) this.#parts.log.info("what the store has lost is put back");
     } catch (error) {
-      if (!isOwnFault(error)) throw error;
-      this.#recoverAt = monotonicMs() + VIEW_MS;
-      this.#parts.log.error("what the store has lost could not be put back; trying again", {
-        error: messageOf(error),
-      });
+      // Once per tick, where the store may take it soon.
+      const pauseMs = isOwnFault(error) ? VIEW_MS : this.#parts.books.timings.beatMs * 0.8;
+      this.#recoverAt = monotonicMs() + pauseMs;
+      this.#setbacks.failed(NOT_PUT_BACK, error);
     }
   }
 
-  /** Writes what has changed here: this worker's record, and what a new program's `deploy` says. */
-  async #tell(): Promise<void> {
+  /** Writes this worker's record, where that has changed here. */
+  async #announce(): Promise<void> {
     const { member } = this.#parts.books;
     if (member.untold && !this.#stopped) await member.announce();
-    // One after the other: what an older program says never comes after a newer one's.
-    this.#applying = this.#applying.catch(() => undefined).then(() => this.#apply());
-    await this.#applying;
+    this.#setbacks.over(NOT_ANNOUNCED);
   }
 
+  /** One after the other: what an older program says never comes after a newer one's. */
+  #applyInTurn(): Promise<void> {
+    this.#applying = this.#applying.catch(() => undefined).then(() => this.#apply());
+    return this.#applying;
+  }
+
+  /** Writes what a new program's `deploy` and schedules say. */
   async #apply(): Promise<void> {
     const { store, books, log } = this.#parts;
     const { program } = books;
     if (program === this.#applied || this.#stopped) return;
     try {
       await applyProgram(store, program, log);
+      this.#refused.delete(program);
+      if (this.#setbacks.over(NOT_WRITTEN)) log.info("what the new program asks for is written");
     } catch (error) {
+      if (!isOwnFault(error)) throw error;
       // Nothing that another try would change: whoever has put it in place is told.
-      if (isOwnFault(error)) this.#applied = program;
-      throw error;
+      this.#refused.set(program, { error });
+      this.#setbacks.over(NOT_WRITTEN);
+      log.error("what the new program asks for is refused; it runs as things stand", {
+        error: messageOf(error),
+      });
     }
     this.#applied = program;
     this.#viewReadAt = Number.NEGATIVE_INFINITY;
@@ -251,8 +283,11 @@ export class StoreSide {
     }
     books.member.generation = own.generation;
     if (own.wish?.drain !== undefined) this.#parts.asked(own.wish.drain);
-    if (this.#recovery.look(view)) return this.#recover();
-    books.view = view;
+    const behind = this.#recovery.look(view);
+    if (behind) await this.#recover();
+    // It has been written meanwhile, and is to be read.
+    if (behind && !this.#recovery.pending) return;
+    books.view = behind ? asKnown(view, books.view) : view;
     if (view.leader === null && !books.member.draining) {
       this.#control.vacant();
       this.#again = true;
