@@ -52,10 +52,12 @@ function readIfThere(path: string): string {
   }
 }
 
-/** Starts reloading; `load` is called for each build. */
-function reload(project: Project, load: () => Project) {
+/** Starts reloading; `load` is called for each build, and `refuse` may throw as the worker takes a program. */
+function reload(project: Project, load: () => Project, refuse: () => void = () => undefined) {
   const replaced: Record<string, string>[] = [];
   const complaints: string[] = [];
+  const said: string[] = [];
+  const note = (message: string) => void said.push(message);
   const reloading = reloadOnSave({
     project,
     load: async () => load(),
@@ -64,13 +66,14 @@ function reload(project: Project, load: () => Project) {
         replaced.push(
           Object.fromEntries(automations.map(({ manifest }) => [manifest.name, manifest.version])),
         );
+        refuse();
       },
     },
-    log: SILENT,
+    log: { ...SILENT, info: note, warn: note, error: note },
     terminal: { json: false, complain: (text: string) => complaints.push(text) } as unknown as Terminal,
   });
   onTestFinished(() => reloading.close());
-  return { replaced, complaints };
+  return { replaced, complaints, said };
 }
 
 test("a file that appears after the build and before the watch is taken up", async () => {
@@ -104,12 +107,45 @@ test("a file that appears in a folder while that begins to be watched is taken u
 
 test("an imported file that goes and comes back is taken up, and its absence told once", async () => {
   const { dir, write, project } = folder(["automations"]);
-  const { replaced, complaints } = reload(project(), project);
+  const { replaced, complaints, said } = reload(project(), project);
   write("mark.ts", "m2");
   await vi.waitFor(() => expect(replaced.at(-1)).toEqual({ "automations/one.ts": "v1 m2" }), WAIT);
   rmSync(join(dir, "mark.ts"));
   await vi.waitFor(() => expect(complaints.join()).toContain("there is no mark.ts"), WAIT);
+  expect(said).toContain("not reloaded; the last good version keeps running");
   write("mark.ts", "m3");
   await vi.waitFor(() => expect(replaced.at(-1)).toEqual({ "automations/one.ts": "v1 m3" }), WAIT);
   expect(complaints).toHaveLength(1);
 });
+
+test.each([
+  [
+    "for now",
+    new FleetError("FLEET_STORE_FAILED", "OOM", { retryable: true }),
+    "the new version of automations/one.ts runs here; the store does not have it yet, trying again",
+    [],
+  ],
+  [
+    "for good",
+    new TypeError("deploy: one: slots must be 0 or more"),
+    "the new version of automations/one.ts runs here, but what it asks for is refused",
+    [expect.stringContaining("slots must be 0 or more")],
+  ],
+])(
+  "a version that the store refuses %s runs here all the same, and is the one that the next is compared with",
+  async (_, error, words, shown) => {
+    const { write, project } = folder(["automations"]);
+    let refuses = true;
+    const { replaced, complaints, said } = reload(project(), project, () => {
+      if (refuses) throw error;
+    });
+    write("automations/one.ts", "v2");
+    await vi.waitFor(() => expect(said).toEqual([words]), WAIT);
+    expect(complaints).toEqual(shown);
+    refuses = false;
+    // Back to what it was at first: that is not what runs.
+    write("automations/one.ts", "v1");
+    await vi.waitFor(() => expect(replaced.at(-1)).toEqual({ "automations/one.ts": "v1 m1" }), WAIT);
+    expect(replaced.length).toBeGreaterThan(1);
+  },
+);

@@ -1,4 +1,6 @@
 // Reload on save: watch what the project was built from, build again, and give the worker the new program.
+import { isOwnFault } from "../control/damaged.ts";
+import { messageOf } from "../errors.ts";
 import type { Log } from "../internal/log.ts";
 import { monotonicMs } from "../internal/timers.ts";
 import type { Program } from "../protocol/program.ts";
@@ -104,22 +106,32 @@ class Reloader implements Reloading {
       warnOfRestart(before, next, log);
       const changed = changedNames(this.#program, next.program);
       if (changed.length === 0 && sameDeploy(this.#program, next.program)) return;
-      await worker.replace(next.program);
+      // It runs here from now on, whatever the store says to it.
       this.#program = next.program;
+      const told = await worker.replace(next.program).then(
+        () => undefined,
+        (error: unknown) => ({ error }),
+      );
       const what = changed.length === 0 ? "deploy" : changed.join(", ");
-      log.info(`reloaded ${what} in ${Math.round(monotonicMs() - started)} ms`);
+      if (told === undefined) log.info(`reloaded ${what} in ${Math.round(monotonicMs() - started)} ms`);
+      else if (isOwnFault(told.error))
+        this.#complain(told.error, `the new version of ${what} runs here, but what it asks for is refused`);
+      else
+        log.warn(`the new version of ${what} runs here; the store does not have it yet, trying again`, {
+          error: messageOf(told.error),
+        });
     } catch (error) {
-      this.#complain(error);
+      this.#complain(error, "not reloaded; the last good version keeps running");
     }
   }
 
   /** Once for each save, however often it was built. */
-  #complain(error: unknown): void {
+  #complain(error: unknown, what: string): void {
     const { log, terminal } = this.#parts;
     const text = errorText(error, terminal.json);
     if (text === this.#complaint) return;
     this.#complaint = text;
-    log.error("not reloaded; the last good version keeps running");
+    log.error(what);
     terminal.complain(text);
   }
 }
