@@ -1,5 +1,5 @@
 import { addMissing } from "../control/apply-program.ts";
-import { unreadable } from "../control/damaged.ts";
+import { isOwnFault, unreadable } from "../control/damaged.ts";
 import { isFleetError } from "../errors.ts";
 import { byName } from "../internal/by-name.ts";
 import type { Log } from "../internal/log.ts";
@@ -15,13 +15,20 @@ export interface RecoveryParts {
   emptied: () => Promise<void>;
 }
 
+type Cordon = NonNullable<NonNullable<FleetView["workers"][number]["wish"]>["cordon"]>;
+
+/** What is put back leaves this: changed or removed by somebody from then on, it stays so. */
 interface Missing {
   /** What this worker knew when it found out; what it reads meanwhile may lack all of it. */
   known: FleetView | undefined;
-  /** Whether the store has lost anything; else it only forgot this worker, which was away for long. Undefined while that is not known. */
-  lost: boolean | undefined;
-  /** Workers whose cordon is there again: taken back from now on, it stays so. */
-  cordoned: Set<string>;
+  /** Whether the store has lost anything; else it only forgot this worker, which was away for long. */
+  lost: boolean;
+  /** By worker: those that are to be put back. */
+  cordons: Map<string, Cordon>;
+  /** Automations of whose program all is there again. */
+  added: Set<string>;
+  /** Whether children have been told. */
+  told: boolean;
 }
 
 /**
@@ -44,18 +51,21 @@ export class Recovery {
   /** The store does not know this worker. To be called before it registers anew. */
   async begin(): Promise<void> {
     const { store, books } = this.#parts;
-    this.#missing ??= { known: books.view, lost: undefined, cordoned: new Set() };
-    const missing = this.#missing;
-    missing.cordoned.clear();
-    missing.lost ??= hasLost(await store.registry.view(), missing.known);
+    const view = await store.registry.view();
+    const before = this.#missing;
+    const known = books.view ?? before?.known;
+    this.#missing = missingOf(known, hasLost(view, known));
+    // This worker has not come to its end with what was lost before.
+    if (before?.lost !== true) return;
+    this.#missing.lost = true;
+    for (const [id, cordon] of before.cordons) this.#missing.cordons.set(id, cordon);
   }
 
   /** Whether desired state is missing in a view of the fleet, or shown as it was before. */
   look(view: FleetView): boolean {
     const known = this.#parts.books.view;
     if (known === undefined || behind(view, known).length === 0) return false;
-    this.#missing ??= { known, lost: true, cordoned: new Set() };
-    this.#missing.lost = true;
+    if (this.#missing?.lost !== true) this.#missing = missingOf(known, true);
     return true;
   }
 
@@ -65,9 +75,9 @@ export class Recovery {
     if (missing === undefined) return;
     const { store, books, log, emptied } = this.#parts;
     const { registry } = store;
-    const { known, cordoned } = missing;
     const view = await registry.view();
-    missing.lost = missing.lost === true || hasLost(view, known);
+    if (!missing.lost && hasLost(view, missing.known)) Object.assign(missing, missingOf(missing.known, true));
+    const { known, cordons, added } = missing;
     const faults: unknown[] = [];
     const attempt = async (write: () => Promise<unknown>) => {
       try {
@@ -78,15 +88,17 @@ export class Recovery {
         faults.push(error);
       }
     };
-    // Before there is anything to place. A worker that is cordoned stays so; one that is not back yet finds it when it is.
-    for (const { id: workerId, wish } of missing.lost ? (known?.workers ?? []) : []) {
-      const { cordon } = wish ?? {};
-      if (cordon === undefined || cordoned.has(workerId)) continue;
+    // Before there is anything to place: what would be taken again soon is waited for. A worker that is cordoned stays so; one that is not back
+    // yet finds it when it is.
+    for (const [workerId, cordon] of cordons) {
       const now = view.workers.find(({ id }) => id === workerId)?.wish?.cordon;
-      await attempt(async () => {
+      try {
         if (now === undefined) await registry.setWish({ workerId, kind: "cordon", wish: cordon });
-        cordoned.add(workerId);
-      });
+        cordons.delete(workerId);
+      } catch (error) {
+        if (!isOwnFault(error)) throw error;
+        faults.push(error);
+      }
     }
     // What was read since then has all of it, and what came after it.
     const newest = books.view ?? known;
@@ -96,13 +108,30 @@ export class Recovery {
     }
     if (missing.lost) {
       const { program } = books;
-      for (const automation of program.automations)
-        await attempt(() => addMissing(store, { ...program, automations: [automation] }, log));
-      await attempt(emptied);
+      for (const automation of program.automations) {
+        const { name } = automation.manifest;
+        if (added.has(name)) continue;
+        await attempt(async () => {
+          await addMissing(store, { ...program, automations: [automation] }, log);
+          added.add(name);
+        });
+      }
+      if (!missing.told)
+        await attempt(async () => {
+          await emptied();
+          missing.told = true;
+        });
     }
     if (faults.length > 0) throw faults[0];
     this.#missing = undefined;
   }
+}
+
+function missingOf(known: FleetView | undefined, lost: boolean): Missing {
+  const cordons = new Map<string, Cordon>();
+  for (const { id, wish } of lost ? (known?.workers ?? []) : [])
+    if (wish?.cordon !== undefined) cordons.set(id, wish.cordon);
+  return { known, lost, cordons, added: new Set(), told: false };
 }
 
 /** Desired state that `known` has and the store has lost, or of which it shows an older one, and with which generation. Pure. */
