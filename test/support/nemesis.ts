@@ -231,10 +231,11 @@ class Nemesis {
   }
 
   async #inject(): Promise<void> {
+    // First of all: a store that is away makes one wait, and nobody else may choose the same worker meanwhile.
+    const at = await this.#options.store.now().catch(() => Date.now());
     const [kind, act] = this.#choose();
-    const fault: Injected = { kind, at: 0, bit: false, recoveredMs: undefined };
+    const fault: Injected = { kind, at, bit: false, recoveredMs: undefined };
     this.#injected.push(fault);
-    fault.at = await this.#options.store.now().catch(() => Date.now());
     fault.bit = await act();
   }
 
