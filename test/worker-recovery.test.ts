@@ -24,6 +24,18 @@ const idle = (name: string) =>
       for await (const _ of ctx.loop({ everySeconds: 0.05 }));
     },
   });
+/** An automation whose run on w1 does not end before it is released. */
+function untilReleased() {
+  let release = () => {};
+  const ended = new Promise<void>((resolve) => (release = resolve));
+  const stubborn = defineContinuous("stubborn", {
+    async runSlot(ctx) {
+      for await (const _ of ctx.loop({ everySeconds: 0.05 }));
+      if (ctx.worker === "w1") await ended;
+    },
+  });
+  return { stubborn, release: () => release() };
+}
 const reports = (schedule: string) =>
   defineBatch("reports", {
     tasks: z.object({}),
@@ -283,14 +295,7 @@ test("a drain whose announcement is lost is known all the same, and others run w
     before: (call, args) =>
       call === "register" && (args as { worker: { draining: boolean } }).worker.draining && lost++ < 2,
   });
-  let release = () => {};
-  const ended = new Promise<void>((resolve) => (release = resolve));
-  const stubborn = defineContinuous("stubborn", {
-    async runSlot(ctx) {
-      for await (const _ of ctx.loop({ everySeconds: 0.05 }));
-      if (ctx.worker === "w1") await ended;
-    },
-  });
+  const { stubborn, release } = untilReleased();
   const both = programOf([idle("idle"), stubborn]);
   const w1 = await start(flaky, "w1", both);
   await until(async () => expect(await running(store, "w1")).toHaveLength(2));
@@ -495,14 +500,7 @@ test("an automation whose desired state cannot be put back costs the others noth
 
 test("a worker that drains gives the lead up at once: another one leads and places while it still drains", async () => {
   const store = await memory();
-  let release = () => {};
-  const ended = new Promise<void>((resolve) => (release = resolve));
-  const stubborn = defineContinuous("stubborn", {
-    async runSlot(ctx) {
-      for await (const _ of ctx.loop({ everySeconds: 0.05 }));
-      if (ctx.worker === "w1") await ended;
-    },
-  });
+  const { stubborn, release } = untilReleased();
   const both = programOf([idle("idle"), stubborn]);
   const w1 = await start(store, "w1", both);
   await until(async () => expect(await running(store, "w1")).toHaveLength(2));

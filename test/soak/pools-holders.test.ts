@@ -1,4 +1,4 @@
-// Long (`npm run soak`): 10 000 claims on each store. 600 of them run in `npm test` (test/pools-holders.test.ts).
+// Long (`npm run soak`): 10 000 claims on each store. 900 run in `npm test` (test/pools-holders.test.ts).
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Children, prepareChildren } from "../support/children.ts";
 import { measured } from "../support/heal-fleet.ts";
